@@ -335,15 +335,17 @@ module heddle_nic
   logic                        look_stuck, look_waits, flow_take, forget, flows_ready, flow_stir, spill_stir;
   logic [TxW-1:0]              forget_ctx;
   logic [NumTx-1:0]            flow_waits, tx_room;
-  logic                        keep_valid, keep_done, keep_ok;
-  tx_keep_t                    keep;
+  logic                        keep;
+  tx_keep_t                    keep_data;
+  logic [NumTx-1:0]            keep_ok;
   logic                        again_valid, again_seen, again_taken, again_holds;
   tx_again_t                   again;
   logic                        list_put, list_pop, list_some, list_room;
-  logic [RingLog2Max-1:0]      list_slot, list_first;
-  tx_wait_t                    list_in, list_out;
+  logic [RingLog2Max-1:0]      list_number, list_put_number, list_first;
+  tx_keep_t                    list_in;
+  tx_wait_t                    list_out;
+  logic [NumTx-1:0]            list_closed;
   logic                        wake_valid, wake_take, list_renew, list_barred;
-  logic [NumStat-1:0]          stat_spill;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] tx_counters;
   logic [NumStat-1:0]          stat_fetch;
   logic [PushTagW-1:0]         put_tag;
@@ -372,7 +374,7 @@ module heddle_nic
     .look_flow_o(look_flow), .look_count_i(look_count), .look_stuck_i(look_stuck),
     .look_waits_i(look_waits), .take_o(flow_take), .forget_o(forget), .forget_ctx_o(forget_ctx),
     .waits_i(flow_waits), .flows_ready_i(flows_ready), .stir_i(flow_stir || spill_stir),
-    .keep_valid_o(keep_valid), .keep_o(keep), .keep_done_i(keep_done), .keep_ok_i(keep_ok),
+    .keep_o(keep), .keep_data_o(keep_data), .keep_ok_i(keep_ok),
     .again_valid_i(again_valid), .again_i(again), .again_seen_o(again_seen),
     .again_taken_o(again_taken), .again_holds_o(again_holds), .room_o(tx_room),
     .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
@@ -569,8 +571,8 @@ module heddle_nic
     .ring_log2_i(tx_ring_log2), .counters_i(tx_counters),
     .tx_seq_issued_i(seq_issued), .tx_seq_done_i(seq_done),
     .back_decided_i(back_decided), .back_done_i(back_placed),
-    .spill_valid_i(spill_valid), .spill_ready_o(spill_ready), .spill_msg_i(spill_msg),
-    .spill_done_o(spill_done), .owe_i(owe), .owe_msg_i(owe_msg), .head_o(tx_head), .told_o(tx_told),
+    .give_valid_i(give_valid), .give_ready_o(give_ready), .give_i(give),
+    .give_done_o(give_done), .give_ok_o(give_ok), .owe_i(owe), .owe_msg_i(owe_msg), .head_o(tx_head), .told_o(tx_told),
     .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
     .free_o(msg_free), .free_msg_o(msg_free_index),
     .retire_o(retire), .retire_ctx_o(retire_ctx), .retire_gen_o(retire_gen),
@@ -578,23 +580,24 @@ module heddle_nic
     .stat_o(stat_release), .idle_o(unit_idle[8])
   );
 
-  logic                    spill_valid, spill_ready, spill_done, move;
-  logic [MsgW-1:0]         spill_msg, move_msg, owe_msg;
-  logic                    owe;
+  logic                    give_valid, give_ready, give_done, give_ok, move, owe;
+  tx_give_t                give;
+  logic [MsgW-1:0]         move_msg, owe_msg;
   logic [RingLog2Max-1:0]  move_slot;
   heddle_tx_flows u_tx_flows (
     .clk_i, .rst_ni,
     .look_flow_i(look_flow), .look_count_o(look_count), .look_stuck_o(look_stuck),
     .look_waits_o(look_waits), .take_i(flow_take), .forget_i(forget), .forget_ctx_i(forget_ctx),
-    .waits_o(flow_waits),
+    .waits_o(flow_waits), .keep_i(keep), .keep_data_i(keep_data), .keep_ok_o(keep_ok),
+    .ring_log2_i(tx_ring_log2), .closed_i(list_closed),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index),
     .msg_flow_i(flow_of(resolved.op.ctx, resolved.op.peer, resolved.op.rx_index, resolved.op.rud)),
     .msg_sends_i(resolved.op.status == StatusOk && resolved.op.opcode != OpcodeNop),
     .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_pdc_i(enq_pdc),
     .free_i(msg_free), .free_msg_i(msg_free_index), .stuck_i(pdc_stuck),
-    .flow_i(list_flow), .put_i(list_put), .slot_i(list_slot), .info_i(list_in),
-    .head_o(list_first), .info_o(list_out), .pop_i(list_pop), .some_o(list_some),
-    .room_o(list_room),
+    .put_o(list_put), .put_data_o(list_in), .put_number_o(list_put_number),
+    .flow_i(list_flow), .head_o(list_first), .number_i(list_number), .info_o(list_out),
+    .pop_i(list_pop), .some_o(list_some), .room_o(list_room),
     .wake_valid_o(wake_valid), .wake_flow_o(wake_flow), .wake_take_i(wake_take),
     .renew_i(list_renew), .barred_i(list_barred), .open_i(tx_room),
     .stir_o(flow_stir), .ready_o(flows_ready), .idle_o(unit_idle[18])
@@ -610,13 +613,13 @@ module heddle_nic
     .pop_i(end_valid && end_ready), .pop_msg_i(walk_end.done.msg),
     .done_i(done_valid && done_ready && !done.token), .done_msg_i(done.msg),
     .free_i(msg_free), .free_msg_i(msg_free_index), .stuck_i(pdc_stuck),
-    .spill_valid_o(spill_valid), .spill_ready_i(spill_ready), .spill_msg_o(spill_msg),
-    .spill_done_i(spill_done), .owe_o(owe), .owe_msg_o(owe_msg),
-    .keep_valid_i(keep_valid), .keep_i(keep), .keep_done_o(keep_done), .keep_ok_o(keep_ok),
+    .give_valid_o(give_valid), .give_ready_i(give_ready), .give_o(give),
+    .give_done_i(give_done), .give_ok_i(give_ok), .owe_o(owe), .owe_msg_o(owe_msg),
+    .put_i(list_put), .put_data_i(list_in), .put_number_i(list_put_number), .closed_o(list_closed),
     .again_valid_o(again_valid), .again_o(again), .again_seen_i(again_seen),
     .again_taken_i(again_taken), .again_holds_i(again_holds), .room_i(tx_room),
-    .flow_o(list_flow), .put_o(list_put), .slot_o(list_slot), .wait_o(list_in),
-    .first_i(list_first), .wait_i(list_out), .pop_o(list_pop), .some_i(list_some),
+    .flow_o(list_flow), .first_i(list_first), .number_o(list_number), .wait_i(list_out),
+    .pop_o(list_pop), .some_i(list_some),
     .flow_room_i(list_room), .wake_valid_i(wake_valid), .wake_flow_i(wake_flow),
     .wake_take_o(wake_take), .renew_o(list_renew), .barred_o(list_barred), .stir_o(spill_stir),
     .move_o(move), .move_msg_o(move_msg), .move_slot_o(move_slot),
@@ -629,7 +632,7 @@ module heddle_nic
     .wr_data_valid_o(wr_data_valid[WrSpill]), .wr_data_ready_i(wr_data_ready[WrSpill]),
     .wr_data_o(wr_data[WrSpill]),
     .wr_rsp_valid_i(wr_rsp_valid[WrSpill]), .wr_rsp_error_i(wr_rsp_error[WrSpill]),
-    .busy_o(spill_busy), .stat_o(stat_spill), .idle_o(unit_idle[17])
+    .busy_o(spill_busy), .idle_o(unit_idle[17])
   );
 
   // -------------------------------------------------------------------- frames
@@ -964,7 +967,7 @@ module heddle_nic
 
   heddle_stats u_stats (
     .clk_i, .rst_ni,
-    .strobe_i({stat_return, stat_pdc | stat_parser | stat_spill, stat_nic}), .tx_bytes_i(frame ? frame_bytes : '0), .rx_bytes_i(rx_bytes),
+    .strobe_i({stat_return, stat_pdc | stat_parser, stat_nic}), .tx_bytes_i(frame ? frame_bytes : '0), .rx_bytes_i(rx_bytes),
     .index_i(stat_index), .value_o(stat_value)
   );
 

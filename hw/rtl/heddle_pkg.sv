@@ -187,35 +187,69 @@ package heddle_pkg;
     flow_of  = {ctx, by_peer ^ by_index ^ {1'b0, rud, 5'b0}};
   endfunction
 
-  // A descriptor that moves from its ring to the spill area.
+  // A descriptor that waits after others of its flow.
   typedef struct packed {
     logic [TxW-1:0]   ctx;
-    logic [GenW-1:0]  gen;
-    logic [7:0]       owner;
     logic [FlowW-1:0] flow;
     logic [15:0]      position;
     logic [2:0]       slots;
-    logic [63:0]      iova;   // Of the descriptor.
+    logic [63:0]      ring;   // Base of its ring.
     group_t           group;
   } tx_keep_t;
 
-  // What is known of a descriptor in the spill area.
+  // The part that is kept of it.
   typedef struct packed {
     logic [15:0]     position;
     logic [2:0]      slots;
     group_t          group;
   } tx_wait_t;
 
-  // A descriptor that was read again, from the spill area.
+  // A descriptor that was read again, from its ring or from the spill area.
   typedef struct packed {
     logic [TxW-1:0]         ctx;
     logic [RingLog2Max-1:0] slot;
-    logic                   hollow;  // Only its slots leave, as those of a NOP.
-    logic                   holds;   // It still has its slots.
+    logic                   holds;   // It still has its slots: in its ring.
     logic                   failed;  // It could not be read.
     tx_wait_t               info;
     logic [1:0][511:0]      data;    // Its first slot, and the second if it has one.
   } tx_again_t;
+
+  // Slots to release before their operation ends.
+  typedef struct packed {
+    logic            waits;     // It waits, and has no message; otherwise that of
+    logic [MsgW-1:0] msg;
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [15:0]     position;
+    logic [2:0]      slots;
+  } tx_give_t;
+
+  // Slots of a spill area.
+  typedef struct packed {
+    logic [TxW-1:0]         ctx;
+    logic [GenW-1:0]        gen;
+    logic [RingLog2Max-1:0] slot;
+    logic [2:0]             slots;
+  } spill_place_t;
+
+  // An operation whose slots are released early.
+  typedef struct packed {
+    logic                   waits;    // In a list, with this number; otherwise it is this message.
+    logic [RingLog2Max-1:0] number;
+    logic [MsgW-1:0]        msg;
+    logic [15:0]            position;
+    logic [2:0]             slots;
+    logic                   copied;   // So many slots, to here in the area.
+    logic [2:0]             extra;
+    logic [RingLog2Max-1:0] first;
+  } spill_item_t;
+
+  // Where an operation that waits is: in its ring, unless
+  typedef struct packed {
+    logic                   pending;  // its slots are being released,
+    logic                   given;    // or were: it is in the area, from this slot on.
+    logic [RingLog2Max-1:0] first;
+  } spill_where_t;
 
   // What a packet of a message needs (message table, written once).
   typedef struct packed {

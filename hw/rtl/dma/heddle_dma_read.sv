@@ -62,6 +62,7 @@ module heddle_dma_read
       RdTxDesc:  tag_bits = 5;
       RdRxDesc:  tag_bits = 4;
       RdAv:      tag_bits = 4;
+      RdSpill:   tag_bits = 4;
       default:   tag_bits = 1;
     endcase
   endfunction

@@ -20,10 +20,10 @@
 // Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
 //           context may have NumGroup such operations in flight or waiting.
-// Bounded:  in a context with a spill area an operation waits while its flow has more messages in the table than
-//           are left of the share, or, of a flow that is stuck, PeerShare. When it is stuck or others of it wait in
-//           the area, `keep_o` moves it there, and `again_i` brings it back to the same checks. What is wrong with
-//           its descriptor then puts the context into error. Slots that are needed before leave as those of a NOP.
+// Bounded:  an operation waits while its flow, if that is stuck, has PeerShare messages in the table, in a context with
+//           a spill area also while it has more than are left of the share. One of a stuck flow, or after others of
+//           it, leaves for the flow's list (`keep_o`) and lets later ones pass; `again_i` brings it back to the same
+//           checks. A descriptor that fails them then puts the context into error.
 // Disabled: writing tx_ctx_cfg with enable=0 stops the context, raises its generation,
 //           and drops what it had fetched. Writing enable=1 starts it at position 0.
 // Drain:    answered when the token (sent behind everything of the context) came back
@@ -86,7 +86,7 @@ module heddle_tx_fetch
   input  logic [TxW-1:0]   group_ctx_i,
   input  logic [GroupW-1:0] group_number_i,
   input  logic             drained_i,       // Strobe: drain token came back.
-  input  logic [NumTx-1:0] busy_i,          // Slots are being copied: the token waits.
+  input  logic [NumTx-1:0] busy_i,          // Slots are being copied: the token is not sent yet.
 
   output logic [FlowW-1:0] look_flow_o,     // heddle_tx_flows: of this flow, an operation
   input  logic [$clog2(MessageShare):0] look_count_i,
@@ -98,10 +98,9 @@ module heddle_tx_fetch
   input  logic [NumTx-1:0] waits_i,         // Operations of the context wait there.
   input  logic             flows_ready_i,
   input  logic             stir_i,          // Strobe: what was held may leave now.
-  output logic             keep_valid_o,    // heddle_tx_spill: move this to the spill area.
-  output tx_keep_t         keep_o,
-  input  logic             keep_done_i,     // Strobe: tried,
-  input  logic             keep_ok_i,       // and done.
+  output logic             keep_o,          // Strobe: this one joins its flow's list.
+  output tx_keep_t         keep_data_o,
+  input  logic [NumTx-1:0] keep_ok_i,       // One of the context may.
   input  logic             again_valid_i,   // This one may go now; of a context that lives.
   input  tx_again_t        again_i,
   output logic             again_seen_o,    // It is being looked at: it stays.
@@ -162,9 +161,6 @@ module heddle_tx_fetch
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
   logic [NumTx-1:0]             fenced_d, fenced_q;    // Next operation waits for those before.
   logic [NumTx-1:0]             held_d, held_q;        // It waits for others of its flow.
-  logic [NumTx-1:0]             kept_d, kept_q;        // It is in the spill area.
-  logic                         keep_d, keep_q;        // It is to move there: the one of
-  tx_keep_t                     keep_in, kept_one_q;
   logic [NumTx-1:0]             chain_d, chain_q;      // It goes on the operation of the one before.
   logic [NumTx-1:0][GroupW-1:0]   group_d, group_q;    // Group that is open, or comes next.
   logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
@@ -463,7 +459,7 @@ module heddle_tx_fetch
     end
   end
 
-  assign token_in        = tbl_q == TblToken && !f1_valid_q;
+  assign token_in        = tbl_q == TblToken && !f1_valid_q && !busy_i[tbl_ctx];
   assign rec_in_valid    = f1_go || token_in;
   assign rec_in.token    = !f1_valid_q;
   assign rec_in_ctx      = f1_valid_q ? f1_ctx_q : tbl_ctx;
@@ -559,7 +555,6 @@ module heddle_tx_fetch
                      !(fenced_q[i] && (used_q[i] != '0 || waits_i[i])) &&
                      !number_busy[i] &&
                      !(s1_valid_q && s1_ctx_q == TxW'(i)) &&
-                     !(keep_q && kept_one_q.ctx == TxW'(i)) &&
                      !(again_valid_i && again_i.ctx == TxW'(i));
       end
     end
@@ -576,7 +571,7 @@ module heddle_tx_fetch
     .take_i (s0_take)
   );
 
-  assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready && !busy_i[rec.ctx];
+  assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
   logic s0_free, again_take, s1_again_q;
   assign s0_free    = !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3 &&
                       flows_ready_i;
@@ -643,7 +638,7 @@ module heddle_tx_fetch
   end
   assign s1_next = s1_position[SlotW-1:0] + 1'b1;
   assign s1_seek = s1_valid_q && !s1_second_q && s1_segments && s1_status == StatusOk && !s1_wait &&
-                   !s1_fence && !s1_hollow && !s1_pass;
+                   !s1_fence;
   always_comb begin
     segments_ok = 1'b1;
     segment_sum = '0;
@@ -670,7 +665,8 @@ module heddle_tx_fetch
   assign s1_size      = 16'd1 << log2_q[s1_ctx_q];
   assign s1_slot      = s1_again_q ? 16'(again_i.slot) : s1_position & (s1_size - 16'd1);
   assign s1_have      = s1_again_q ? 16'(again_i.info.slots) : fetched_q[s1_ctx_q] - s1_position;
-  assign s1_addr      = (s1_again_q ? s1_cfg.spill_base : s1_cfg.ring_base) + {42'b0, s1_slot, 6'b0};
+  assign s1_addr      = (s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) +
+                        {42'b0, s1_slot, 6'b0};
   assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
   assign s1_inline    = (desc.flags & TxFlagInline) != '0;
   assign s1_segments  = desc.segments > 8'd1;
@@ -730,7 +726,7 @@ module heddle_tx_fetch
 
   // Slots that are published but have not arrived are waited for.
   assign s1_wait = !s1_again_q && 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && !s1_behind && !s1_pass && out_ready &&
+  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && !s1_behind && out_ready &&
                    s1_share && credit_ok_i[s1_cfg.cq[CqW-1:0]];
   assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
                     (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
@@ -739,36 +735,31 @@ module heddle_tx_fetch
                     (used_q[s1_ctx_q] != '0 || waits_i[s1_ctx_q]);
   assign s1_more  = (desc.flags & TxFlagMore) != '0;
   assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain_q[s1_ctx_q]);
-  assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed && !s1_hollow;
+  assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
   assign s1_left = s1_go || s1_pass;
 
-  // Behind others of its flow: in the ring until it may go, or in the spill area.
-  logic s1_pass;     // It went there.
-  logic s1_hollow;   // Only its slots leave.
+  // After others of its flow: in its list, or in the ring until it may go.
+  logic s1_pass;     // To the list.
   logic s1_left;
-  logic s1_full, s1_behind, s1_held;
-  assign s1_pass   = s1_valid_q && !s1_again_q && kept_q[s1_ctx_q];
-  assign s1_hollow = s1_again_q && again_i.hollow;
+  logic s1_full, s1_behind, s1_stays;
   assign s1_full   = look_count_i >= ShareW'(PeerShare) &&
-                     (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
-                                      (ShareW + 1)'(MessageShare));
-  assign s1_behind = !s1_again_q && !s1_pass && s1_cfg.spill_base != '0 && s1_status == StatusOk &&
-                     desc.opcode != OpcodeNop && (look_waits_i || s1_full);
-  assign s1_held   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
-  assign keep_d    = s1_held && look_stuck_i && !keep_q;
+                     (look_stuck_i || (s1_cfg.spill_base != '0 &&
+                      (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
+                                      (ShareW + 1)'(MessageShare)));
+  assign s1_behind = !s1_again_q && s1_status == StatusOk && desc.opcode != OpcodeNop &&
+                     (look_waits_i || s1_full);
+  assign s1_stays  = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
+  assign s1_pass   = s1_stays && look_stuck_i && keep_ok_i[s1_ctx_q];
   always_comb begin
-    keep_in          = '0;
-    keep_in.ctx      = s1_ctx_q;
-    keep_in.gen      = gen_q[s1_ctx_q];
-    keep_in.owner    = s1_cfg.function_;
-    keep_in.flow     = look_flow_o;
-    keep_in.position = s1_position;
-    keep_in.slots    = s1_slots;
-    keep_in.iova     = s1_addr;
-    keep_in.group    = {s1_joins, group_q[s1_ctx_q], members_q[s1_ctx_q]};
+    keep_data_o          = '0;
+    keep_data_o.ctx      = s1_ctx_q;
+    keep_data_o.flow     = look_flow_o;
+    keep_data_o.position = s1_position;
+    keep_data_o.slots    = s1_slots;
+    keep_data_o.ring     = s1_cfg.ring_base;
+    keep_data_o.group    = {s1_joins, group_q[s1_ctx_q], members_q[s1_ctx_q]};
   end
-  assign keep_valid_o  = keep_q;
-  assign keep_o        = kept_one_q;
+  assign keep_o        = s1_pass;
   assign look_flow_o   = flow_of(s1_ctx_q, out.peer, out.rx_index, out.rud);
   assign take_o        = s1_go;
   assign forget_o      = tbl_write;
@@ -799,14 +790,14 @@ module heddle_tx_fetch
       out.position   = s1_position;
       out.slots      = !s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0;
       out.opcode     = OpcodeNop;
-      out.status     = s1_hollow ? StatusOk : s1_status;
+      out.status     = s1_status;
       out.job_id     = s1_cfg.job_id[23:0];
       out.source_pid = s1_cfg.source_pid[11:0];
       out.source_ri  = s1_cfg.source_ri[11:0];
       out.rel        = (s1_cfg.flags & TxCtxFlagRelative) != '0;
       out.dscp       = s1_cfg.traffic_class[5:0];
-      out.rud        = position_ok && unordered && !s1_hollow;
-      if (position_ok && !s1_hollow) begin
+      out.rud        = position_ok && unordered;
+      if (position_ok) begin
         out.opcode        = desc.opcode;
         out.flags         = desc.flags;
         // Its room was given back.
@@ -831,10 +822,10 @@ module heddle_tx_fetch
       for (int unsigned i = 1; i < LocalSegments; i++) begin
         out.more_iova[i-1] = out.segmented ? segment_iova[i] : '0;
       end
-      out.group.valid   = s1_joins && !s1_hollow;
+      out.group.valid   = s1_joins;
       out.group.number  = group_q[s1_ctx_q];
       out.group.members = members_q[s1_ctx_q];
-      if (s1_again_q && !s1_hollow) out.group = again_i.info.group;
+      if (s1_again_q) out.group = again_i.info.group;
     end else begin
       out.token = 1'b1;
       out.ctx   = rec.ctx;
@@ -897,7 +888,6 @@ module heddle_tx_fetch
     members_d = members_q;
     grouped_d = grouped_q;
     held_d    = stir_i ? '0 : held_q;
-    kept_d    = kept_q;
 
     if (db_tail) begin
       partial_d[db_ctx] = 1'b0;
@@ -931,13 +921,8 @@ module heddle_tx_fetch
     if (s1_go && s1_bad) error_d[s1_ctx_q] = 1'b1;
     if (s1_left && !s1_again_q) begin
       done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
-      kept_d[s1_ctx_q] = 1'b0;
     end
-    if (s1_held && !stir_i) held_d[s1_ctx_q] = 1'b1;
-    if (keep_done_i && kept_one_q.gen == gen_q[kept_one_q.ctx]) begin
-      kept_d[kept_one_q.ctx] = keep_ok_i;
-      if (!keep_ok_i && !stir_i) held_d[kept_one_q.ctx] = 1'b1;
-    end
+    if (s1_stays && !s1_pass && !stir_i) held_d[s1_ctx_q] = 1'b1;
     if (s1_valid_q && !s1_again_q) fenced_d[s1_ctx_q] = s1_fence;
     if (group_i) grouped_d[group_ctx_i][group_number_i] = 1'b0;
     // One that does not end holds nobody up but those that find all numbers in use.
@@ -972,7 +957,6 @@ module heddle_tx_fetch
       partial_d[tbl_ctx] = 1'b0;
       fenced_d[tbl_ctx]  = 1'b0;
       held_d[tbl_ctx]    = 1'b0;
-      kept_d[tbl_ctx]    = 1'b0;
       chain_d[tbl_ctx]   = 1'b0;
       group_d[tbl_ctx]   = '0;
       members_d[tbl_ctx] = '0;
@@ -985,7 +969,8 @@ module heddle_tx_fetch
   end
 
   // --------------------------------------------------------------- table state
-  assign hold      = tbl_valid_i && tbl_q != TblDrain;
+  // While slots of the context are being copied, others go on.
+  assign hold      = tbl_valid_i && tbl_q != TblDrain && !(tbl_q == TblToken && busy_i[tbl_ctx]);
   assign quiet     = !f1_valid_q && !c_busy_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
   assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
                      tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumTx;
@@ -1016,13 +1001,13 @@ module heddle_tx_fetch
 
   always_comb begin
     stat_o = '0;
-    stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk && !s1_hollow;
+    stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk;
     stat_o[StatisticTxBadDescriptors[5:0]] = s1_go && s1_bad;
     stat_o[StatisticTxPushed[5:0]]         = f1_copy;
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !c_busy_q && !rd_valid_q &&
-                  !rec_valid && !s0_valid && number_next == '0 && !keep_q && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  !rec_valid && !s0_valid && number_next == '0 && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
                   desc_ready && emit_cfg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -1043,8 +1028,6 @@ module heddle_tx_fetch
       shared_q    <= '0;
       fenced_q    <= '0;
       held_q      <= '0;
-      kept_q      <= '0;
-      keep_q      <= 1'b0;
       s1_again_q  <= 1'b0;
       chain_q     <= '0;
       group_q     <= '0;
@@ -1078,8 +1061,6 @@ module heddle_tx_fetch
       shared_q    <= shared_d;
       fenced_q    <= fenced_d;
       held_q      <= held_d;
-      kept_q      <= kept_d;
-      keep_q      <= keep_d || (keep_q && !keep_done_i);
       s1_again_q  <= again_take || (s1_seek && s1_again_q);
       chain_q     <= chain_d;
       group_q     <= group_d;
@@ -1106,7 +1087,6 @@ module heddle_tx_fetch
     rd_req_q <= rd_req_d;
     s1_ctx_q <= s1_ctx_d;
     if (s1_seek) s1_desc_q <= desc;
-    if (keep_d) kept_one_q <= keep_in;
     bad_q    <= bad_d;
   end
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each flow has in the message table, and its operations that wait in the spill area.
+// Counts each flow's messages in the table, and lists its operations that wait.
 //
 // Flow:     operations of a context with the same hash of peer, receive context and mode (flow_of).
 // Counted:  from `take_i` until the message left the table, whatever the context's generation.
 // Stuck:    the PDC of the flow's last message is (`stuck_i`), or it has none yet.
-// Ordered:  operations of a flow leave its list in the order they were put there.
+// Ordered:  operations of a flow leave its list in the order they joined it. One that joins counts from that cycle on.
+// Numbered: each that waits has a number that no other of its context has, below the slots of its ring.
 // Woken:    a flow whose operations wait is offered by `wake_valid_o` when one was put, and after each of its
 //           messages that left the table; flows take turns.
 // Forgotten: with `forget_i` the lists of a context are empty.
-// Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` one after `slot_i`.
+// Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` one after `number_i`.
 
 `include "heddle_assert.svh"
 
@@ -31,6 +32,11 @@ module heddle_tx_flows
   input  logic              forget_i,
   input  logic [TxW-1:0]    forget_ctx_i,
   output logic [NumTx-1:0]  waits_o,         // Operations of the context wait.
+  input  logic              keep_i,          // Strobe: this one joins the list of its flow.
+  input  tx_keep_t          keep_data_i,
+  output logic [NumTx-1:0]  keep_ok_o,       // One of the context may.
+  input  logic [NumTx-1:0][3:0] ring_log2_i,
+  input  logic [NumTx-1:0]  closed_i,        // None of these contexts may.
 
   input  logic              msg_valid_i,     // Message table write, at allocation.
   input  logic [MsgW-1:0]   msg_index_i,
@@ -44,13 +50,14 @@ module heddle_tx_flows
   input  logic [NumPdc-1:0] stuck_i,
 
   // heddle_tx_spill.
+  output logic              put_o,           // Strobe: one joined,
+  output tx_keep_t          put_data_o,
+  output logic [SlotW-1:0]  put_number_o,    // with this number.
   input  logic [FlowW-1:0]  flow_i,          // What follows is about this flow.
-  input  logic              put_i,           // An operation waits at this slot of the spill area. Not in
-  input  logic [SlotW-1:0]  slot_i,          // the first cycle of a flow, nor does `pop_i` come then.
-  input  tx_wait_t          info_i,
-  output logic [SlotW-1:0]  head_o,          // Where the first one waits,
-  output tx_wait_t          info_o,          // and what waits at `slot_i`.
-  input  logic              pop_i,           // The first one, at `slot_i`, leaves.
+  output logic [SlotW-1:0]  head_o,          // Number of the first one.
+  input  logic [SlotW-1:0]  number_i,
+  output tx_wait_t          info_o,          // The operation with it.
+  input  logic              pop_i,           // The first one, `number_i`, leaves. Not in the first cycle of either.
   output logic              some_o,          // Some wait,
   output logic              room_o,          // and one more of them may be in the table.
   output logic              wake_valid_o,
@@ -124,64 +131,96 @@ module heddle_tx_flows
   assign look_stuck_o = !named || stuck_i[look_pdc];
 
   // --------------------------------------------------------------------- lists
+  // One joins in three cycles: taken, what its list has is read, and put. Where another leaves meanwhile, it is read again.
   logic [NumFlow-1:0] waits_q;
-  logic [SlotW-1:0]   tail, next;
-  logic [TxW-1:0]     ctx;
+  logic               keep_q, read_q, put;
+  logic               joined_q;   // Where one joined is still to be offered.
+  tx_keep_t           keep_data_q;
+  logic [SlotW-1:0]   keep_tail, tail, next, number, used;
+  logic [TxW-1:0]     ctx, keep_ctx;
   logic               head_err, head_rdy, tail_err, tail_rdy, next_err, next_rdy, info_err, info_rdy;
+  logic               keep_err, keep_rdy, used_err, used_rdy;
   logic               empties;    // The only one leaves.
+  logic               keep_some;  // Others wait where one joins.
+  tx_wait_t           keep_info;
   logic [$bits(tx_wait_t)-1:0] info_raw;
-  assign ctx     = flow_i[FlowW-1 -: TxW];
-  assign some_o  = waits_q[flow_i];
-  assign info_o  = tx_wait_t'(info_raw);
-  assign empties = slot_i == tail;
-  assign look_waits_o = waits_q[look_flow_i];
+  assign ctx          = flow_i[FlowW-1 -: TxW];
+  assign keep_ctx     = keep_data_q.ctx;
+  assign some_o       = waits_q[flow_i];
+  assign keep_some    = waits_q[keep_data_q.flow];
+  assign info_o       = tx_wait_t'(info_raw);
+  assign empties      = number_i == tail;
+  assign look_waits_o = waits_q[look_flow_i] || (keep_q && keep_data_q.flow == look_flow_i);
+  assign put          = keep_q && read_q && !pop_i && !joined_q && !forget_i;
+  assign keep_info    = {keep_data_q.position, keep_data_q.slots, keep_data_q.group};
+  assign put_o        = put;
+  assign put_data_o   = keep_data_q;
+  assign put_number_o = number;
   heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_heads (
-    .clk_i, .rst_ni, .wen_i((put_i && !some_o) || pop_i), .waddr_i(flow_i),
-    .wdata_i(put_i ? slot_i : next), .raddr_i(flow_i), .rdata_o(head_o),
+    .clk_i, .rst_ni, .wen_i((put && !keep_some) || pop_i), .waddr_i(pop_i ? flow_i : keep_data_q.flow),
+    .wdata_i(pop_i ? next : number), .raddr_i(flow_i), .rdata_o(head_o),
     .error_o(head_err), .ready_o(head_rdy)
   );
   heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_tails (
-    .clk_i, .rst_ni, .wen_i(put_i), .waddr_i(flow_i), .wdata_i(slot_i),
+    .clk_i, .rst_ni, .wen_i(put), .waddr_i(keep_data_q.flow), .wdata_i(number),
     .raddr_i(flow_i), .rdata_o(tail), .error_o(tail_err), .ready_o(tail_rdy)
   );
+  heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_keep_tails (
+    .clk_i, .rst_ni, .wen_i(put), .waddr_i(keep_data_q.flow), .wdata_i(number),
+    .raddr_i(keep_data_q.flow), .rdata_o(keep_tail), .error_o(keep_err), .ready_o(keep_rdy)
+  );
   heddle_mem #(.Width(SlotW), .Depth(NumTx << SlotW), .Init(1'b0)) u_next (
-    .clk_i, .rst_ni, .wen_i(put_i && some_o), .waddr_i({ctx, tail}), .wdata_i(slot_i),
-    .raddr_i({ctx, slot_i}), .rdata_o(next), .error_o(next_err), .ready_o(next_rdy)
+    .clk_i, .rst_ni, .wen_i(put && keep_some), .waddr_i({keep_ctx, keep_tail}), .wdata_i(number),
+    .raddr_i({ctx, number_i}), .rdata_o(next), .error_o(next_err), .ready_o(next_rdy)
   );
   heddle_mem #(.Width($bits(tx_wait_t)), .Depth(NumTx << SlotW), .Init(1'b0)) u_info (
-    .clk_i, .rst_ni, .wen_i(put_i), .waddr_i({ctx, slot_i}), .wdata_i(info_i),
-    .raddr_i({ctx, slot_i}), .rdata_o(info_raw), .error_o(info_err), .ready_o(info_rdy)
+    .clk_i, .rst_ni, .wen_i(put), .waddr_i({keep_ctx, number}), .wdata_i(keep_info),
+    .raddr_i({ctx, number_i}), .rdata_o(info_raw), .error_o(info_err), .ready_o(info_rdy)
   );
 
-  logic [NumTx-1:0][SlotW:0] number_q;  // Of each context that wait.
+  // Numbers: those below `fresh` were used, of these the last `spare` on the context's stack are free.
+  logic [NumTx-1:0][SlotW:0] fresh_q, spare_q;
+  logic [SlotW-1:0]          top;
+  assign top    = spare_q[keep_ctx][SlotW-1:0] - 1'b1;
+  assign number = spare_q[keep_ctx] != '0 ? used : fresh_q[keep_ctx][SlotW-1:0];
+  heddle_mem #(.Width(SlotW), .Depth(NumTx << SlotW), .Init(1'b0)) u_spare (
+    .clk_i, .rst_ni, .wen_i(pop_i), .waddr_i({ctx, spare_q[ctx][SlotW-1:0]}), .wdata_i(number_i),
+    .raddr_i({keep_ctx, top}), .rdata_o(used), .error_o(used_err), .ready_o(used_rdy)
+  );
   always_comb begin
-    for (int unsigned i = 0; i < NumTx; i++) waits_o[i] = number_q[i] != '0;
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      waits_o[i]   = fresh_q[i] != spare_q[i] || (keep_q && keep_ctx == TxW'(i));
+      keep_ok_o[i] = !keep_q && !closed_i[i] &&
+                     fresh_q[i] - spare_q[i] < (SlotW + 1)'(17'd1 << ring_log2_i[i]);
+    end
   end
 
   // --------------------------------------------------------------- who is woken
   logic [NumFlow-1:0] queued_q;    // In the queue, each once.
   logic [FlowW:0]     queue_count, barred_q;
-  logic [FlowW-1:0]   queue_in, renew_flow_q;
+  logic [FlowW-1:0]   queue_in, renew_flow_q, joined_flow_q;
   logic               renew_q, push, push_ended, queue_ready, queue_valid;
   logic [NumTx-1:0]   open_q;
   assign push_ended = free_q && waits_q[free_flow] && !queued_q[free_flow];
-  assign queue_in   = push_ended ? free_flow : renew_flow_q;
-  assign push       = push_ended || (renew_q && !queued_q[renew_flow_q]);
+  assign queue_in   = push_ended ? free_flow : renew_q ? renew_flow_q : joined_flow_q;
+  assign push       = push_ended || ((renew_q || joined_q) && !queued_q[queue_in]);
   heddle_fifo #(.Width(FlowW), .Depth(NumFlow)) u_queue (
     .clk_i, .rst_ni, .valid_i(push), .ready_o(queue_ready), .data_i(queue_in),
     .valid_o(queue_valid), .ready_i(wake_take_i), .data_o(wake_flow_o), .count_o(queue_count)
   );
   // When none of them may go, they are left alone until something changes.
-  assign wake_valid_o = queue_valid && !renew_q && barred_q < queue_count;
+  assign wake_valid_o = queue_valid && !renew_q && !joined_q && barred_q < queue_count;
 
-  assign stir_o = free_q || enq_q || parked_q || put_i || pop_i || clear;
-  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !renew_q && !wake_valid_o &&
+  assign stir_o = free_q || enq_q || parked_q || keep_q || pop_i || closed_i != '0 || clear;
+  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !keep_q && !renew_q && !joined_q && !wake_valid_o &&
                   open_i == open_q;
 
   always_ff @(posedge clk_i) begin
     enq_pdc_q  <= enq_pdc_i;
     msg_flow_q <= msg_flow_i;
-    if (renew_i) renew_flow_q <= flow_i;
+    if (renew_i)  renew_flow_q <= flow_i;
+    if (put)      joined_flow_q <= keep_data_q.flow;
+    if (!keep_q) keep_data_q <= keep_data_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -192,8 +231,12 @@ module heddle_tx_flows
       parked_q <= 1'b0;
       waits_q  <= '0;
       queued_q <= '0;
-      number_q <= '0;
+      fresh_q  <= '0;
+      spare_q  <= '0;
+      keep_q   <= 1'b0;
+      read_q   <= 1'b0;
       renew_q  <= 1'b0;
+      joined_q <= 1'b0;
       barred_q <= '0;
       open_q   <= '0;
     end else begin
@@ -205,24 +248,31 @@ module heddle_tx_flows
 
       if (wake_take_i)        queued_q[wake_flow_o] <= 1'b0;
       if (push)               queued_q[queue_in] <= 1'b1;
+      if (put)                            joined_q <= 1'b1;
+      else if (!push_ended && !renew_q)   joined_q <= 1'b0;
       if (renew_i)            renew_q <= 1'b1;
       else if (!push_ended)   renew_q <= 1'b0;
-      if (open_i != open_q || push_ended || (renew_i && !barred_i)) barred_q <= '0;
+      if (open_i != open_q || push_ended || put || (renew_i && !barred_i)) barred_q <= '0;
       else if (renew_i)                                             barred_q <= barred_q + 1'b1;
 
-      if (put_i) begin
-        waits_q[flow_i] <= 1'b1;
-        number_q[ctx]   <= number_q[ctx] + 1'b1;
+      if (keep_q ? put : keep_i) keep_q <= !keep_q;
+      read_q <= keep_q && !put && !pop_i;
+      if (put) begin
+        waits_q[keep_data_q.flow] <= 1'b1;
+        if (spare_q[keep_ctx] != '0) spare_q[keep_ctx] <= spare_q[keep_ctx] - 1'b1;
+        else                         fresh_q[keep_ctx] <= fresh_q[keep_ctx] + 1'b1;
       end
       if (pop_i) begin
         waits_q[flow_i] <= !empties;
-        number_q[ctx]   <= number_q[ctx] - 1'b1;
+        spare_q[ctx]    <= spare_q[ctx] + 1'b1;
       end
       if (forget_i) begin
+        if (keep_ctx == forget_ctx_i) keep_q <= 1'b0;
         for (int unsigned i = 0; i < NumTx; i++) begin
           if (forget_ctx_i == TxW'(i)) begin
             waits_q[i << (FlowW - TxW) +: 1 << (FlowW - TxW)] <= '0;
-            number_q[i] <= '0;
+            fresh_q[i] <= '0;
+            spare_q[i] <= '0;
           end
         end
       end
@@ -231,9 +281,10 @@ module heddle_tx_flows
 
   logic unused;
   assign unused = ^{enq_err, enq_rdy, free_err, free_rdy, head_err, head_rdy, tail_err, tail_rdy,
-                    next_err, next_rdy, info_err, info_rdy};
+                    next_err, next_rdy, info_err, info_rdy, keep_err, keep_rdy, used_err, used_rdy};
 
   `HEDDLE_ASSERT(QueueRoom_A, push |-> queue_ready)
   `HEDDLE_ASSERT(OneRenewal_A, renew_i |-> !renew_q)
-  `HEDDLE_ASSERT(PopsWhatWaits_A, pop_i |-> some_o && head_o == slot_i)
+  `HEDDLE_ASSERT(PopsWhatWaits_A, pop_i |-> some_o && head_o == number_i)
+  `HEDDLE_ASSERT(JoinsOnce_A, keep_i |-> keep_ok_o[keep_data_i.ctx])
 endmodule

@@ -9,11 +9,11 @@
 // Grouped:  of an operation of several descriptors, the last one is held until all have ended, and
 //           speaks for them; the others are silent.
 // Counted:  each operation in its context's counter of its class, with a completion or without.
-// Spilled:  heddle_tx_spill has the oldest message's slots released before it ends; the head cell tells so
-//           at once. The message ends without slots.
+// Spilled:  heddle_tx_spill has slots released before their operation ends, in any order; the head cell reports them
+//           as soon as those before have left. A message ends without slots then.
 // Stale:    a message whose generation is not its context's present one completes nothing: only
 //           its CQ credit and table entry return.
-// Token:    leaves as a cq_event token once `tx_seq_done_i` has reached `tx_seq_issued_i` as it was
+// Token:    waits beside the messages, and leaves as a cq_event token once `tx_seq_done_i` has reached `tx_seq_issued_i` as it was
 //           when the token arrived, and `back_done_i` `back_decided_i` likewise, behind everything that arrived
 //           before.
 
@@ -44,10 +44,11 @@ module heddle_tx_release
   input  logic [SeqW-1:0]  back_decided_i,  // Return data that are to be written, and those that were.
   input  logic [SeqW-1:0]  back_done_i,
 
-  input  logic             spill_valid_i,   // Release the slots of
-  output logic             spill_ready_o,
-  input  logic [MsgW-1:0]  spill_msg_i,     // this message, if it is its context's oldest.
-  output logic             spill_done_o,    // Strobe: done, or it is not.
+  input  logic             give_valid_i,    // Release these slots,
+  output logic             give_ready_o,
+  input  tx_give_t         give_i,          // unless their message is another one, or ended.
+  output logic             give_done_o,     // Strobe: one was tried,
+  output logic             give_ok_o,       // and done.
   input  logic             owe_i,           // Strobe: this message's slots are about to go. It ends with a completion
   input  logic [MsgW-1:0]  owe_msg_i,       // in any case, and so do those without slots.
   output logic [NumTx-1:0][15:0] head_o,    // Released,
@@ -89,7 +90,7 @@ module heddle_tx_release
   logic      d1_valid_d, d1_valid_q, d1_finish, d0_take;
   tx_done_t  d1_done_q;
   logic [SeqW-1:0] d1_issued_q, d1_decided_q;
-  msg_done_t msg;
+  msg_done_t msg, read;
   logic      msg_ready, unused_msg_error;
 
   // The last message of a group that became complete comes again, before others. Where a
@@ -98,12 +99,13 @@ module heddle_tx_release
   logic      again_q;
   tx_done_t  again_done_q, d0_done;
   logic [MsgW-1:0] flush_msg;
-  logic            d1_spill_q;    // Its slots are released early, it does not end.
+  logic            d1_spill_q;    // Slots are released early, nothing ends.
+  tx_give_t        d1_give_q;
   assign d0_room      = (!d1_valid_q || d1_finish) && msg_ready;
   assign again_valid  = again_q || flush_valid;
-  assign spill_ready_o = d0_room && !again_valid && !flush;
-  assign done_ready_o = spill_ready_o && !spill_valid_i;
-  assign d0_take      = d0_room && (again_valid || ((done_valid_i || spill_valid_i) && !flush));
+  assign give_ready_o = d0_room && !again_valid && !flush;
+  assign done_ready_o = give_ready_o && !give_valid_i;
+  assign d0_take      = d0_room && (again_valid || ((done_valid_i || give_valid_i) && !flush));
   always_comb begin
     d0_done = done_i;
     if (again_q) begin
@@ -111,15 +113,15 @@ module heddle_tx_release
     end else if (flush_valid) begin
       d0_done     = '0;
       d0_done.msg = flush_msg;
-    end else if (spill_valid_i) begin
+    end else if (give_valid_i) begin
       d0_done     = '0;
-      d0_done.msg = spill_msg_i;
+      d0_done.msg = give_i.msg;
     end
   end
   assign d1_valid_d   = d0_take || (d1_valid_q && !d1_finish);
 
   heddle_mem #(
-    .Width($bits(msg)),
+    .Width($bits(read)),
     .Depth(NumMsg),
     .Init (1'b0)
   ) u_messages (
@@ -129,10 +131,25 @@ module heddle_tx_release
     .waddr_i(wr_msg_i),
     .wdata_i(wr_data_i),
     .raddr_i(d0_take ? d0_done.msg : d1_done_q.msg),
-    .rdata_o(msg),
+    .rdata_o(read),
     .error_o(unused_msg_error),
     .ready_o(msg_ready)
   );
+
+  // Slots that are released early stand for a message.
+  logic give_same;
+  assign give_same = d1_give_q.waits ||
+                     (holds_q[d1_done_q.msg] && read.ctx == d1_give_q.ctx && read.gen == d1_give_q.gen &&
+                      read.position == d1_give_q.position);
+  always_comb begin
+    msg = read;
+    if (d1_spill_q) begin
+      msg.ctx      = d1_give_q.ctx;
+      msg.gen      = d1_give_q.gen;
+      msg.position = d1_give_q.position;
+      msg.slots    = d1_give_q.slots;
+    end
+  end
 
   // -------------------------------------------------------------- slot states
   logic  mark, step;
@@ -206,9 +223,12 @@ module heddle_tx_release
   assign group_ctx_o    = msg.ctx;
   assign group_number_o = msg.group.number;
 
-  logic token_ready;
-  assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000) &&
-                       !(16'(back_done_i - d1_decided_q) >= 16'h8000);
+  // A token holds no message up: it waits beside them.
+  logic            token_q, token_take, token_emit;
+  logic [SeqW-1:0] token_issued_q, token_decided_q;
+  assign token_take = d1_valid_q && d1_done_q.token && !token_q;
+  assign token_emit = token_q && !emit && !(16'(tx_seq_done_i - token_issued_q) >= 16'h8000) &&
+                      !(16'(back_done_i - token_decided_q) >= 16'h8000);
 
   // Messages that hold their slots.
   logic [NumMsg-1:0] holds_q;
@@ -226,7 +246,7 @@ module heddle_tx_release
     walk_head_d = walk_head_q;
     if (d1_valid_q) begin
       if (d1_done_q.token) begin
-        emit = token_ready;
+        emit = 1'b0;
       end else if (walk_q) begin
         if (slot.done && !stale) begin
           step        = 1'b1;
@@ -235,12 +255,12 @@ module heddle_tx_release
           emit = 1'b1;
           live = !stale;
         end
-      end else if (d1_spill_q && (stale || blocked || !holds || !front)) begin
+      end else if (d1_spill_q && (stale || !give_same)) begin
         reject = 1'b1;
       end else if (stale) begin
         emit = 1'b1;
       end else if (!blocked && !hold) begin
-        if (!holds) begin
+        if (!holds && !d1_spill_q) begin
           emit = 1'b1;
           live = 1'b1;
         end else if (front) begin
@@ -248,14 +268,14 @@ module heddle_tx_release
           walk_head_d = msg.position + 16'(msg.slots);
         end else begin
           mark = 1'b1;
-          emit = 1'b1;
+          emit = !d1_spill_q;
           live = 1'b1;
         end
       end
     end
     if (d1_finish) walk_d = 1'b0;
   end
-  assign d1_finish = (emit && ready) || (hold && !blocked) || reject;
+  assign d1_finish = (emit && ready) || (hold && !blocked) || reject || token_take || (mark && d1_spill_q);
 
   assign head       = walk_q ? walk_head_q : head_q[msg.ctx];
   assign unreported = head - reported_q[msg.ctx];
@@ -292,9 +312,9 @@ module heddle_tx_release
   logic [1:0] ev_count;
   always_comb begin
     ev = '0;
-    if (d1_valid_q) begin
-      ev.token     = d1_done_q.token;
-      ev.credit    = !d1_done_q.token && !d1_spill_q;
+    ev.token = token_emit;
+    if (d1_valid_q && !token_emit) begin
+      ev.credit    = !d1_spill_q;
       ev.write     = live && !silent;
       ev.head      = live && silent && cell_due;
       ev.head_cell = head_cell_i[msg.ctx];
@@ -322,7 +342,7 @@ module heddle_tx_release
   ) u_out (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
-    .valid_i(emit),
+    .valid_i(emit || token_emit),
     .ready_o(ready),
     .data_i (ev),
     .valid_o(ev_valid_o),
@@ -333,7 +353,8 @@ module heddle_tx_release
 
   logic message_end;
   assign message_end  = d1_finish && !d1_done_q.token && !hold && !d1_spill_q;
-  assign spill_done_o = d1_finish && d1_spill_q;
+  assign give_done_o  = d1_finish && d1_spill_q;
+  assign give_ok_o    = spilled;
   assign head_o       = head_q;
   assign told_o       = reported_q;
   assign free_o       = message_end;
@@ -365,7 +386,7 @@ module heddle_tx_release
     reported_d = reported_q;
     flight_d   = flight_q;
     if (wr_valid_i) flight_d[wr_data_i.ctx] = flight_d[wr_data_i.ctx] + 1'b1;
-    if (spilled) begin
+    if (spilled && walk_q) begin
       head_d[msg.ctx]     = head;
       reported_d[msg.ctx] = head;
     end
@@ -386,8 +407,8 @@ module heddle_tx_release
     end
   end
 
-  assign idle_o = !done_valid_i && !spill_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
-                  forget == '0 && !again_q && !flush && msg_ready;
+  assign idle_o = !done_valid_i && !give_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
+                  forget == '0 && !again_q && !token_q && !flush && msg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -399,13 +420,16 @@ module heddle_tx_release
       d1_valid_q <= 1'b0;
       walk_q     <= 1'b0;
       again_q    <= 1'b0;
+      token_q    <= 1'b0;
       holds_q    <= '0;
       owed_q     <= '0;
     end else begin
-      if (message_end || spilled) holds_q[d1_done_q.msg] <= 1'b0;
+      if (message_end || (spilled && !d1_give_q.waits)) holds_q[d1_done_q.msg] <= 1'b0;
       if (wr_valid_i)             holds_q[wr_msg_i] <= wr_data_i.slots != '0;
       if (owe_i)      owed_q[owe_msg_i] <= 1'b1;
       if (wr_valid_i) owed_q[wr_msg_i]  <= wr_data_i.slots == '0;
+      if (token_take)                token_q <= 1'b1;
+      else if (token_emit && ready) token_q <= 1'b0;
       if (group_o && member) again_q <= 1'b1;
       else if (d0_take)      again_q <= 1'b0;
       alive_q    <= alive_i;
@@ -422,16 +446,21 @@ module heddle_tx_release
     if (d0_take) begin
       d1_done_q   <= d0_done;
       d1_again_q  <= again_valid;
-      d1_spill_q  <= !again_valid && spill_valid_i;
+      d1_spill_q  <= !again_valid && give_valid_i;
+      d1_give_q   <= give_i;
       d1_issued_q <= tx_seq_issued_i;
       d1_decided_q <= back_decided_i;
+    end
+    if (token_take) begin
+      token_issued_q  <= d1_issued_q;
+      token_decided_q <= d1_decided_q;
     end
     walk_head_q <= walk_head_d;
     if (group_o) again_done_q <= {1'b0, msg.ctx, msg.gen, held_msg, group_status, group_detail};
   end
 
   logic unused;
-  assign unused = ^{ev_count, d1_done_q, unused_msg_error};
+  assign unused = ^{ev_count, d1_done_q, d1_give_q, unused_msg_error};
 
   `HEDDLE_ASSERT(OrderedOffer_A, ev_valid_o && !ev_ready_i |=> ev_valid_o && $stable(ev_o))
   `HEDDLE_ASSERT(GroupedLastHeld_A, group_o && member |-> held)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives up the ring slots of messages that are stuck, so that their ring goes on.
+// Releases the ring slots of operations that are stuck, so that their ring goes on, and brings back those that wait.
 //
 // Crowded:  nothing happens before three quarters of a context's slots are in use as the host sees them,
 //           and only in contexts with a spill area.
-// Oldest:   slots are given up in ring order, the oldest operation's first, while its message is stuck: it has
-//           no PDC, its PDC is refused or silent (`stuck_i`), or it waits for others of its operation.
-// Copied:   of a message in flight only the payload in extension slots is still read. It is copied to the
-//           spill area, `move_o` says where to, and the slots are given up when no read of the old place is
-//           outstanding. The copy stays until the message ends.
-// Kept:     an operation that heddle_tx_fetch offers is copied as it is, and waits in its flow's list. When the
-//           flow has room, it is read and offered to heddle_tx_fetch again. Its room is free when it left; that
-//           of payload in extension slots when its message ends. It has its slots until then, or until it is
-//           the oldest of a crowded ring: then they leave as those of a NOP.
-// Marked:   before slots are given up, the area says so (spill_mark), and heddle_tx_release hears that the operation
-//           has to end with a completion.
+// Round:    a context whose oldest operation is stuck is looked through in ring order, half of its ring ahead of the head,
+//           until half of its slots are free or RoundMax were released. The slots of operations in a list, and of
+//           messages that are stuck, are released: one is stuck when it has no PDC, its PDC is refused or silent
+//           (`stuck_i`), or it waits for others of its operation. Up to InFlight are copied and marked at the same
+//           time; a round ends when all are through.
+// Copied:   of a message in flight only the payload in extension slots is still read, of one that waits
+//           everything. That is copied to the spill area before the slots are released. `move_o` reports where payload
+//           of a message is; then no read of the old place may be outstanding. Copied payload stays until the message ends.
+// Kept:     an operation in its flow's list has its slots, and is read there, until they are released: then from the area.
+//           When the flow has room it is offered to heddle_tx_fetch again; while its slots are being
+//           released it is not. Its room is free when it left; that of payload in extension slots when its message ends.
+// Marked:   before slots are released, a spill_mark is in the area, and heddle_tx_release ends the operation with a
+//           completion in any case (`owe_o`).
 // Refused:  a context whose spill area or ring cannot be accessed spills nothing any more.
 // Held:     `busy_o` of a context holds its drain token, so host memory is left alone behind it.
 
@@ -52,38 +54,38 @@ module heddle_tx_spill
   input  logic [MsgW-1:0]  free_msg_i,
   input  logic [NumPdc-1:0] stuck_i,        // The PDC sends nothing new.
 
-  output logic             spill_valid_o,   // heddle_tx_release: give up the slots of
-  input  logic             spill_ready_i,
-  output logic [MsgW-1:0]  spill_msg_o,
-  input  logic             spill_done_i,    // Strobe: it was tried.
+  output logic             give_valid_o,    // heddle_tx_release: release these slots.
+  input  logic             give_ready_i,
+  output tx_give_t         give_o,
+  input  logic             give_done_i,     // Strobe: it was tried,
+  input  logic             give_ok_i,       // and done.
 
   output logic             owe_o,           // Strobe: a message is about to lose its slots.
   output logic [MsgW-1:0]  owe_msg_o,
 
-  input  logic             keep_valid_i,    // heddle_tx_fetch: copy this descriptor and its extension slots.
-  input  tx_keep_t         keep_i,
-  output logic             keep_done_o,     // Strobe: tried,
-  output logic             keep_ok_o,       // and done.
-  output logic             again_valid_o,   // This one may leave.
-  output tx_again_t        again_o,
-  input  logic             again_seen_i,    // It stays offered.
-  input  logic             again_taken_i,   // Strobe: it left,
-  input  logic             again_holds_i,   // and needs its extension slots.
-  input  logic [NumTx-1:0] room_i,          // Contexts from which one more may leave.
-  output logic [FlowW-1:0] flow_o,          // heddle_tx_flows.
-  output logic             put_o,
-  output logic [RingLog2Max-1:0] slot_o,
-  output tx_wait_t         wait_o,
-  input  logic [RingLog2Max-1:0] first_i,
+  input  logic             put_i,           // heddle_tx_flows, strobe: this operation waits,
+  input  tx_keep_t         put_data_i,
+  input  logic [RingLog2Max-1:0] put_number_i,  // with this number.
+  output logic [NumTx-1:0] closed_o,        // None of these contexts may.
+  output logic [FlowW-1:0] flow_o,          // In this flow
+  input  logic             some_i,          // some wait,
+  input  logic             flow_room_i,     // and one more may be in the table.
+  input  logic [RingLog2Max-1:0] first_i,   // Number of the first.
+  output logic [RingLog2Max-1:0] number_o,  // The one with this number
   input  tx_wait_t         wait_i,
-  output logic             pop_o,
-  input  logic             some_i,
-  input  logic             flow_room_i,
+  output logic             pop_o,           // leaves.
   input  logic             wake_valid_i,
   input  logic [FlowW-1:0] wake_flow_i,
   output logic             wake_take_o,
   output logic             renew_o,
   output logic             barred_o,
+
+  output logic             again_valid_o,   // heddle_tx_fetch: this one may leave.
+  output tx_again_t        again_o,
+  input  logic             again_seen_i,    // It stays offered.
+  input  logic             again_taken_i,   // Strobe: it left,
+  input  logic             again_holds_i,   // and needs its extension slots.
+  input  logic [NumTx-1:0] room_i,          // Contexts from which one more may leave.
   output logic             stir_o,          // Strobe: something changed for which operations may wait.
 
   output logic             move_o,          // Strobe: payload of a message is in the spill area, from
@@ -110,64 +112,46 @@ module heddle_tx_spill
   input  logic             wr_rsp_error_i,
 
   output logic [NumTx-1:0] busy_o,
-  output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
-  localparam int unsigned Beats  = (InjectBytes + DescBytes) * 8 / DataW;  // Of the longest copy.
-  localparam int unsigned BeatW  = $clog2(Beats + 1);
-  localparam int unsigned SlotW  = RingLog2Max;
-
-  typedef enum logic [4:0] {
-    StIdle,
-    StAt,      // Which message is at the head's slot is being read,
-    StInfo,    // what it is,
-    StLook,    // and whether it is stuck.
-    StScan,    // Looks for room in the spill area,
-    StTake,    // and takes it.
-    StRead, StData, StWrite, StStore, StStored,  // Copies.
-    StDrop,    // Gives back the room of a copy that is not needed.
-    StQuiet,   // Reads of the old place end.
-    StOwe, StMark, StMarkData, StMarked,  // Its slot is marked.
-    StAsk, StAnswer,
-    StFree,    // Room of a message that ended.
-    StPut,     // A copied descriptor joins its list.
-    StStart,   // A descriptor is to be copied.
-    StHead, StEntry, StLoad,  // The first of a list is looked up,
-    StOffer    // and offered when it was read.
-  } state_e;
-
-  // What is under way: slots are given up, a descriptor is moved here, comes back, or leaves its slots.
-  typedef enum logic [1:0] {KindGive, KindKeep, KindAgain, KindHollow} kind_e;
+  localparam int unsigned InFlight    = 32;   // Operations that are copied and marked at the same time.
+  localparam int unsigned RoundMax = 256;  // Other contexts wait for a round.
+  localparam int unsigned SlotW    = RingLog2Max;
 
   typedef struct packed {
     logic [TxW-1:0]  ctx;
     logic [GenW-1:0] gen;
-    logic [7:0]      owner;
     logic [15:0]     position;
     logic [2:0]      slots;
     logic            copied;  // Its payload is in its extension slots, at
     logic [63:0]     iova;
   } info_t;
 
-  typedef struct packed {
-    logic [TxW-1:0]   ctx;
-    logic [GenW-1:0]  gen;
-    logic [SlotW-1:0] slot;
-    logic [2:0]       slots;
-  } place_t;
-
-  state_e           state_d, state_q;
-  kind_e            kind_q;
-  logic [TxW-1:0]   ctx_q;
-  logic [MsgW-1:0]  msg_q;
-  logic [SlotW-1:0] mask, head_slot;
-  assign mask      = SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
-  assign head_slot = head_i[ctx_q][SlotW-1:0] & mask;
-
   // ------------------------------------------------------------------ messages
-  logic [MsgW-1:0]           at;
+  typedef enum logic [2:0] {
+    RoundIdle,
+    RoundScan,   // Looks through the ring.
+    RoundBook,   // One that waits is no longer brought back.
+    RoundSeek,   // Looks for room in the spill area,
+    RoundTake,   // and takes it.
+    RoundIssue,
+    RoundWait    // Those in flight end.
+  } round_e;
+  round_e           round_d, round_q;
+  logic [TxW-1:0]   ctx_q;     // The context of the round.
+  logic [GenW-1:0]  round_gen_q;
+  logic [SlotW-1:0] mask;
+  logic [15:0]      pos_q;     // Looked at next.
+  logic             here;      // The context lives.
+  logic [MsgW-1:0]  at, msg_q;
+  logic             same_read; // A message in flight is looked up instead.
+  spill_item_t      item_q, sent;
+  logic [63:0]      iova_q;    // Where it is copied from.
+  assign mask = SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
+  assign here = alive_i[ctx_q] && gen_i[ctx_q] == round_gen_q;
+
   logic [$bits(info_t)-1:0]  info_raw;
-  info_t                     info, info_q, info_in;
+  info_t                     info, info_in;
   logic [PdcW-1:0]           pdc;
   logic                      at_err, at_rdy, info_err, info_rdy, pdc_err, pdc_rdy;
   logic [SlotW-1:0]          msg_slot;
@@ -177,7 +161,7 @@ module heddle_tx_spill
   heddle_mem #(.Width(MsgW), .Depth(NumTx << SlotW), .Init(1'b0)) u_at (
     .clk_i, .rst_ni, .wen_i(msg_valid_i && msg_done_i.slots != '0),
     .waddr_i({msg_done_i.ctx, msg_slot}), .wdata_i(msg_index_i),
-    .raddr_i({ctx_q, head_slot}), .rdata_o(at), .error_o(at_err), .ready_o(at_rdy)
+    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask}), .rdata_o(at), .error_o(at_err), .ready_o(at_rdy)
   );
   logic        comes_again;   // Its payload is in the spill area.
   logic [63:0] again_offset;
@@ -185,13 +169,12 @@ module heddle_tx_spill
                         msg_done_i.length != '0 && spill_base_i[msg_done_i.ctx] != '0 &&
                         again_offset < 64'(DescBytes) << ring_log2_i[msg_done_i.ctx];
   assign again_offset = msg_packet_i.iova - spill_base_i[msg_done_i.ctx];
-  assign info_in = {msg_done_i.ctx, msg_done_i.gen, msg_done_i.owner, msg_done_i.position,
-                    msg_done_i.slots,
+  assign info_in = {msg_done_i.ctx, msg_done_i.gen, msg_done_i.position, msg_done_i.slots,
                     (msg_done_i.flags & TxFlagInlineExt) != '0 && msg_done_i.slots > 3'd1 && !comes_again,
                     msg_packet_i.iova};
   heddle_mem #(.Width($bits(info_t)), .Depth(NumMsg), .Init(1'b0)) u_info (
     .clk_i, .rst_ni, .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(info_in),
-    .raddr_i(state_q == StInfo ? at : msg_q), .rdata_o(info_raw),
+    .raddr_i(same_read ? sent.msg : at), .rdata_o(info_raw),
     .error_o(info_err), .ready_o(info_rdy)
   );
   heddle_mem #(.Width(PdcW), .Depth(NumMsg), .Init(1'b0)) u_pdc (
@@ -200,37 +183,121 @@ module heddle_tx_spill
   );
   assign info = info_t'(info_raw);
 
-  logic [NumMsg-1:0] live_q;    // In the table.
-  logic [NumMsg-1:0] given_q;   // Its slots were given up, or that was asked for.
-  logic [NumMsg-1:0] queued_q;  // In the queue of its PDC.
-  logic [NumMsg-1:0] begun_q;   // It was, and has not ended.
-  logic [NumMsg-1:0] moved_q;   // Its payload is in the spill area,
-  logic [NumMsg-1:0] again_q;   // and came there with its descriptor.
-  logic              is_head, is_stuck;
-  assign is_head  = live_q[msg_q] && !given_q[msg_q] && info.ctx == ctx_q &&
-                    info.gen == gen_i[ctx_q] && alive_i[ctx_q] && info.position == head_i[ctx_q];
-  assign is_stuck = !begun_q[msg_q] || (queued_q[msg_q] && stuck_i[pdc]);
+  // The message that is looked at is in the table, its slots were released, it is in the queue of its PDC, and it
+  // was there and has not ended; the payload of one that leaves the table was moved.
+  logic live, sent_live, given, queued, begun, moved;
+  logic live_ready, given_ready, queued_ready, begun_ready, moved_ready;
+  heddle_tx_flags #(.Depth(NumMsg), .Reads(2)) u_live (
+    .clk_i, .rst_ni, .set_i(msg_valid_i), .set_index_i(msg_index_i), .clear_i(free_i), .clear_index_i(free_msg_i),
+    .index_i({sent.msg, msg_q}), .flag_o({sent_live, live}), .ready_o(live_ready)
+  );
+  heddle_tx_flags #(.Depth(NumMsg)) u_given (
+    .clk_i, .rst_ni, .set_i(give_done_i && give_ok_i && !give_o.waits), .set_index_i(give_o.msg),
+    .clear_i(msg_valid_i), .clear_index_i(msg_index_i), .index_i(msg_q), .flag_o(given), .ready_o(given_ready)
+  );
+  heddle_tx_flags #(.Depth(NumMsg)) u_queued (
+    .clk_i, .rst_ni, .set_i(enq_i), .set_index_i(enq_msg_i), .clear_i(pop_i), .clear_index_i(pop_msg_i),
+    .index_i(msg_q), .flag_o(queued), .ready_o(queued_ready)
+  );
+  heddle_tx_flags #(.Depth(NumMsg)) u_begun (
+    .clk_i, .rst_ni, .set_i(enq_i), .set_index_i(enq_msg_i), .clear_i(done_i), .clear_index_i(done_msg_i),
+    .index_i(msg_q), .flag_o(begun), .ready_o(begun_ready)
+  );
+  heddle_tx_flags #(.Depth(NumMsg)) u_moved (
+    .clk_i, .rst_ni, .set_i(move_o), .set_index_i(sent.msg), .clear_i(free_i), .clear_index_i(free_msg_i),
+    .index_i(free_msg_i), .flag_o(moved), .ready_o(moved_ready)
+  );
+
+  // ------------------------------------------------------- operations that wait
+  typedef struct packed {
+    logic [2:0]       slots;   // 0: none that has its slots starts there.
+    logic [SlotW-1:0] number;
+  } kept_t;
+  logic [TxW-1:0]   again_ctx;
+  logic [SlotW-1:0] left_slot;
+  logic             again_has, again_busy, again_stir;
+
+  // Both memories are written for one of: one joins, one left with its slots, one in flight is through
+  // (in the area, or as before), one is taken for the round.
+  logic             left, through_want, through, through_ok, book_want, book;
+  logic             kept_wen, where_wen;
+  logic [TxW-1:0]   write_ctx;
+  logic [SlotW-1:0] write_slot, write_number, put_slot;
+  kept_t            kept_in, kept;
+  spill_where_t     where_in, where;
+  logic             where_err, where_rdy;
+  logic [NumTx-1:0] kept_dirty, dirty, restart;
+  assign put_slot = put_data_i.position[SlotW-1:0] &
+                    SlotW'((16'd1 << ring_log2_i[put_data_i.ctx]) - 16'd1);
+  assign through  = through_want && !put_i && !left;
+  assign book     = book_want && !put_i && !left && !through_want;
+  always_comb begin
+    write_ctx    = ctx_q;
+    write_slot   = item_q.position[SlotW-1:0] & mask;
+    write_number = item_q.number;
+    kept_in      = '0;
+    where_in     = {1'b1, 1'b0, SlotW'(0)};
+    kept_wen     = book;
+    where_wen    = book;
+    if (put_i) begin
+      write_ctx    = put_data_i.ctx;
+      write_slot   = put_slot;
+      write_number = put_number_i;
+      kept_in      = {put_data_i.slots, put_number_i};
+      where_in     = '0;
+      kept_wen     = 1'b1;
+      where_wen    = 1'b1;
+    end else if (left) begin
+      write_ctx    = again_ctx;
+      write_slot   = left_slot;
+      kept_wen     = 1'b1;
+      where_wen    = 1'b0;
+    end else if (through_want) begin
+      write_slot   = sent.position[SlotW-1:0] & mask;
+      write_number = sent.number;
+      kept_in      = {sent.slots, sent.number};
+      where_in     = {1'b0, through_ok, sent.first};
+      kept_wen     = here && !through_ok;
+      where_wen    = here;
+    end
+    if (kept_dirty[write_ctx]) kept_wen = 1'b0;
+  end
+  heddle_ring_state #(.Width($bits(kept_t)), .NumCtx(NumTx)) u_kept (
+    .clk_i, .rst_ni, .restart_i(restart), .log2_i(ring_log2_i), .dirty_o(kept_dirty),
+    .wen_i(kept_wen), .waddr_i({write_ctx, write_slot}), .wdata_i(kept_in),
+    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask}), .rdata_o(kept)
+  );
+  heddle_mem #(.Width($bits(spill_where_t)), .Depth(NumTx << SlotW), .Init(1'b0)) u_where (
+    .clk_i, .rst_ni, .wen_i(where_wen), .waddr_i({write_ctx, write_number}), .wdata_i(where_in),
+    .raddr_i({again_ctx, number_o}), .rdata_o(where), .error_o(where_err), .ready_o(where_rdy)
+  );
+  assign closed_o = kept_dirty;
+
+  // Rings of the contexts, as those that wait reported them.
+  logic [51:0] ring_page, again_page;
+  heddle_lookup #(.Width(52), .Depth(NumTx)) u_ring (
+    .clk_i, .wen_i(put_i), .waddr_i(put_data_i.ctx), .wdata_i(put_data_i.ring[63:12]),
+    .raddr_i(ctx_q), .rdata_o(ring_page)
+  );
+  heddle_lookup #(.Width(52), .Depth(NumTx)) u_again_ring (
+    .clk_i, .wen_i(put_i), .waddr_i(put_data_i.ctx), .wdata_i(put_data_i.ring[63:12]),
+    .raddr_i(again_ctx), .rdata_o(again_page)
+  );
 
   // --------------------------------------------------------- choice of a context
-  logic [NumTx-1:0] kept_dirty;
-  logic             look_kept;
-  logic [2:0]       kept;      // Slots of an operation that waits here; 0: none starts there.
-  logic [SlotW-1:0] kept_at;   // Where it waits.
-  logic [15:0]      head_q;    // When `kept` was read.
-  logic [NumTx-1:0] on, crowded, want, examined_q, refused_q, dirty;
-  logic [NumTx-1:0] hollow_q;  // The oldest waits here and is marked: its slots leave without it.
+  logic [NumTx-1:0] crowded, want, examined_q, refused_q;
   logic             pick_valid, pick_take;
   logic [TxW-1:0]   pick_ctx;
   always_comb begin
-    on      = '0;
     crowded = '0;
     for (int unsigned i = 0; i < NumTx; i++) begin
-      on[i] = alive_i[i] && spill_base_i[i] != '0;
       // Three quarters of a ring of at least 8 slots.
-      if (on[i]) crowded[i] = tail_i[i] - told_i[i] >= (16'd3 << ring_log2_i[i]) >> 2;
+      crowded[i] = alive_i[i] && spill_base_i[i] != '0 && !refused_q[i] &&
+                   tail_i[i] - told_i[i] >= (16'd3 << ring_log2_i[i]) >> 2;
     end
   end
-  assign want = (crowded | (hollow_q & on)) & ~examined_q & ~dirty & ~kept_dirty;
+  assign want      = crowded & ~examined_q & ~dirty & ~kept_dirty;
+  assign pick_take = round_q == RoundIdle && pick_valid;
   heddle_rr_pick #(.NumSrc(NumTx)) u_pick (
     .clk_i, .rst_ni, .valid_i(want), .valid_o(pick_valid), .idx_o(pick_ctx), .take_i(pick_take)
   );
@@ -240,15 +307,15 @@ module heddle_tx_spill
   logic [NumPdc-1:0]      stuck_q;
   logic [NumTx-1:0]       room_q;
   logic [NumTx-1:0][15:0] tail_q, told_q;
-  assign stir = msg_valid_i || enq_i || pop_i || done_i || free_i || stuck_i != stuck_q ||
+  assign stir = msg_valid_i || enq_i || pop_i || done_i || free_i || stuck_i != stuck_q || put_i ||
                 tail_i != tail_q || told_i != told_q || (room_i & ~room_q) != '0;
 
   // ------------------------------------------------------------ room in the area
-  logic             bit_wen, bit_taken;
+  logic             bit_wen, bit_taken, own, job_step;
   logic [TxW-1:0]   bit_ctx;
-  logic [SlotW-1:0] bit_slot, scan_q, first_q;
+  logic [SlotW-1:0] bit_slot, scan_q;
   logic [NumTx-1:0][SlotW-1:0] next_q;  // Behind what was taken last.
-  logic [NumTx-1:0] alive_q, restart;
+  logic [NumTx-1:0] alive_q;
   logic [NumTx-1:0][GenW-1:0] gen_q;
   always_comb begin
     restart = '0;
@@ -260,382 +327,301 @@ module heddle_tx_spill
   end
   heddle_ring_state #(.Width(1), .NumCtx(NumTx)) u_taken (
     .clk_i, .rst_ni, .restart_i(restart), .log2_i(ring_log2_i), .dirty_o(dirty),
-    .wen_i(bit_wen), .waddr_i({bit_ctx, bit_slot}), .wdata_i(state_q == StTake),
+    .wen_i(bit_wen), .waddr_i({bit_ctx, bit_slot}), .wdata_i(own),
     .raddr_i({ctx_q, scan_q}), .rdata_o(bit_taken)
-  );
-
-  // Ring slots of operations that wait here.
-  logic             kept_wen;
-  logic [SlotW-1:0] own_slot;  // Ring slot of what is under way.
-  assign own_slot  = info_q.position[SlotW-1:0] & mask;
-  assign look_kept = head_q == head_i[ctx_q] && kept != '0 && alive_i[ctx_q];
-  assign kept_wen  = (put_o || (state_q == StOffer && again_taken_i && again_o.holds)) &&
-                     !kept_dirty[ctx_q];
-  heddle_ring_state #(.Width(3 + SlotW), .NumCtx(NumTx)) u_kept (
-    .clk_i, .rst_ni, .restart_i(restart), .log2_i(ring_log2_i), .dirty_o(kept_dirty),
-    .wen_i(kept_wen), .waddr_i({ctx_q, own_slot}), .wdata_i(put_o ? {info_q.slots, first_q} : '0),
-    .raddr_i({ctx_q, kind_q == KindAgain ? own_slot : head_slot}), .rdata_o({kept, kept_at})
   );
 
   logic         seen_q;       // `bit_taken` is of `scan_q`.
   logic [2:0]   run_q, left_q;
   logic [SlotW:0] looked_q;   // Slots looked at.
-  logic [2:0]   extra;        // Slots of the payload.
   logic         found, nothing;
-  assign extra   = kind_q == KindGive ? info_q.slots - 3'd1 : info_q.slots;
-  assign found   = !bit_taken && run_q + 3'd1 == extra;
+  assign found   = !bit_taken && run_q + 3'd1 == item_q.extra;
   assign nothing = looked_q > {1'b0, mask} + (SlotW + 1)'(3);
 
-  // Messages that ended leave their room: of payload that was moved, or that came with its descriptor.
-  logic   freed_q, freed_again_q, again_err, again_rdy;
-  place_t again_place;
-  logic [$bits(place_t)-1:0] again_raw;
+  // Room that is free again: of messages that ended, whose payload was moved or came with its descriptor; of copies that
+  // are not needed; of what left its list.
+  logic   freed_q, moved_q, freed, from_again, again_err, again_rdy;
+  spill_place_t again_place, drop, job_in;
+  logic [$bits(spill_place_t)-1:0] again_raw;
+  assign freed = freed_q && (moved_q || from_again);
   assign again_place  = {msg_done_i.ctx, msg_done_i.gen, again_offset[6 +: SlotW],
                          3'((msg_done_i.length + 32'(DescBytes - 1)) >> $clog2(DescBytes))};
-  heddle_mem #(.Width($bits(place_t)), .Depth(NumMsg), .Init(1'b0)) u_again_places (
-    .clk_i, .rst_ni, .wen_i(comes_again), .waddr_i(msg_index_i), .wdata_i(again_place),
-    .raddr_i(free_msg_i), .rdata_o(again_raw), .error_o(again_err), .ready_o(again_rdy)
+  heddle_mem #(.Width($bits(spill_place_t) + 1), .Depth(NumMsg), .Init(1'b0)) u_again_places (
+    .clk_i, .rst_ni, .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i({comes_again, again_place}),
+    .raddr_i(free_msg_i), .rdata_o({from_again, again_raw}), .error_o(again_err), .ready_o(again_rdy)
   );
   logic   job_valid, job_ready, job_pop, job_live, unused_place_err, unused_place_rdy;
-  place_t job;
-  logic [$bits(place_t)-1:0] place_raw;
-  logic [MsgW:0] job_count;
-  heddle_mem #(.Width($bits(place_t)), .Depth(NumMsg), .Init(1'b0)) u_places (
-    .clk_i, .rst_ni, .wen_i(move_o), .waddr_i(msg_q),
-    .wdata_i({ctx_q, info_q.gen, first_q, extra}),
+  logic   drop_want, drop_take, back_want, back_take;
+  spill_place_t job, back;
+  logic [2:0] job_q;           // Slots of it that are free.
+  logic [$bits(spill_place_t)-1:0] place_raw;
+  logic [MsgW+1:0] job_count;
+  heddle_mem #(.Width($bits(spill_place_t)), .Depth(NumMsg), .Init(1'b0)) u_places (
+    .clk_i, .rst_ni, .wen_i(move_o), .waddr_i(sent.msg), .wdata_i(drop),
     .raddr_i(free_msg_i), .rdata_o(place_raw),
     .error_o(unused_place_err), .ready_o(unused_place_rdy)
   );
-  heddle_fifo #(.Width($bits(place_t)), .Depth(NumMsg)) u_jobs (
-    .clk_i, .rst_ni, .valid_i(freed_q), .ready_o(job_ready), .data_i(freed_again_q ? again_raw : place_raw),
+  assign back_take = back_want && !freed && job_ready;
+  assign drop_take = drop_want && !freed && !back_want && job_ready;
+  always_comb begin
+    job_in = drop;
+    if (freed)          job_in = from_again ? again_raw : place_raw;
+    else if (back_want) job_in = back;
+  end
+  heddle_fifo #(.Width($bits(spill_place_t)), .Depth(2 * NumMsg)) u_jobs (
+    .clk_i, .rst_ni, .valid_i(freed || back_want || drop_want), .ready_o(job_ready), .data_i(job_in),
     .valid_o(job_valid), .ready_i(job_pop), .data_o(job), .count_o(job_count)
   );
   assign job_live = alive_i[job.ctx] && gen_i[job.ctx] == job.gen && !dirty[job.ctx];
+  assign job_step = job_valid && !own;
+  assign job_pop  = job_step && (job_q + 3'd1 >= job.slots || !job_live);
 
-  logic own;  // Of what is being copied.
-  assign own      = state_q == StTake || state_q == StDrop;
-  assign bit_wen  = (own && !dirty[ctx_q]) || (state_q == StFree && job_live);
+  assign own      = round_q == RoundTake && here && !dirty[ctx_q];
+  assign bit_wen  = own || (job_step && job_live);
   assign bit_ctx  = own ? ctx_q : job.ctx;
-  assign bit_slot = (own ? first_q : job.slot) + SlotW'(left_q) - 1'b1;
+  assign bit_slot = own ? item_q.first + SlotW'(left_q) - 1'b1 : job.slot + SlotW'(job_q);
 
-  // ------------------------------------------------------------------------ copy
-  logic [Beats-1:0][DataW-1:0] data_q;
-  logic [BeatW-1:0] beat_q, beats;
-  logic             gone_q;     // The message ended meanwhile.
-  logic [SeqW-1:0]  quiet_q;
-  logic [63:0]     area;
-  assign area  = spill_base_i[ctx_q] + 64'({first_q, 6'b0});
-  assign beats = BeatW'((32'(extra) * 32'(DescBytes * 8) + 32'(DataW - 1)) / 32'(DataW));
+  // -------------------------------------------------------------------- a round
+  // Two stages read who starts at a slot, and its message. After a find the rest is looked at again.
+  logic              one_valid_q, two_valid_q;
+  logic              rewind;     // Looks again at a slot that was left, or whose message was not read.
+  logic              full;       // As many as can be are in flight.
+  logic [15:0]       rewind_pos;
+  logic [2:0]        found_slots;
+  logic [15:0]       one_pos_q, two_pos_q, start_q, ahead, half;
+  logic              far_q;      // As far ahead of the head as it looks.
+  logic              enough_q;   // Half of the slots are free,
+  logic [$clog2(RoundMax):0] given_q;  // or so many were released in this round.
+  kept_t             kept_q;
+  logic              finds_kept, finds_msg, find;
+  logic              gone_q;     // The message found ended meanwhile.
+  logic              nothing_q;  // There is no room for it.
+  logic              issue, launch, failed, none, same;
+  spill_item_t       issued;
+  logic              copy_valid, copy_grant, copy_rsp_ready, again_read, again_rsp_ready, offered_q;
+  logic              tag_ready, tag_valid, tag_again;
+  logic [$clog2(InFlight)+1:0] tag_count;
+  dma_req_t          copy_req, again_req;
+  assign ahead      = pos_q - head_i[ctx_q];
+  assign half       = 16'd1 << ring_log2_i[ctx_q] >> 1;
+  assign finds_kept = kept_q.slots != '0;
+  assign finds_msg  = live && !given && info.ctx == ctx_q && info.gen == round_gen_q &&
+                      info.position == two_pos_q && info.slots != '0 &&
+                      (!begun || (queued && stuck_i[pdc]));
+  assign find       = round_q == RoundScan && two_valid_q && !left && (finds_kept || finds_msg);
+  assign found_slots = finds_kept ? kept_q.slots : info.slots;
+  assign rewind     = left || (same_read && one_valid_q) || (find && full);
+  assign rewind_pos = two_valid_q && (left || find) ? two_pos_q : one_valid_q ? one_pos_q : pos_q;
+  assign book_want  = round_q == RoundBook && here && !(again_has && again_ctx == ctx_q && number_o == item_q.number);
+  assign issue      = round_q == RoundIssue && here && !nothing_q && !(!item_q.waits && (gone_q || (free_i && free_msg_i == item_q.msg)));
+  assign owe_o      = issue && !item_q.waits;
+  assign owe_msg_o  = item_q.msg;
+  // One that keeps its slots after all has to be through, too, if it was booked or has room.
+  assign launch     = round_q == RoundIssue && (issue || item_q.waits || (item_q.copied && !nothing_q));
   always_comb begin
-    rd_req_o.addr  = info_q.iova;
-    rd_req_o.bytes = {5'b0, extra, 6'b0};
-    rd_req_o.owner = info_q.owner;
-    wr_req_o       = rd_req_o;
-    wr_req_o.addr  = area;
-    if (state_q == StMark) begin
-      wr_req_o.addr  = spill_base_i[ctx_q] + (64'(DescBytes) << ring_log2_i[ctx_q]) +
-                       64'({info_q.position[SlotW-1:0] & mask, 3'b0});
-      wr_req_o.bytes = 14'($bits(spill_mark_t) / 8);
-    end
-    if (kind_q == KindAgain) begin
-      rd_req_o.addr = area;
-      if (extra > 3'd1) rd_req_o.bytes = 14'(2 * DescBytes);  // Payload is read where the frame is built.
-    end
+    issued = item_q;
+    if (nothing_q) issued.copied = 1'b0;
   end
-  assign rd_valid_o      = state_q == StRead;
-  assign rd_rsp_ready_o  = state_q == StData;
-  spill_mark_t mark;
-  always_comb begin
-    mark          = '0;
-    mark.position = info_q.position;
-    mark.given    = 16'd1;
-  end
-  assign wr_valid_o      = state_q == StWrite || state_q == StMark;
-  assign wr_data_valid_o = state_q == StStore || state_q == StMarkData;
-  assign wr_data_o       = state_q == StMarkData ? DataW'(mark) : data_q[beat_q];
-  assign owe_o           = state_q == StOwe && state_d == StMark && kind_q == KindGive;
-  assign owe_msg_o       = msg_q;
-
-  logic copy_ok, here;  // Its context lives.
-  assign here        = alive_i[info_q.ctx] && gen_i[info_q.ctx] == info_q.gen;
-  assign copy_ok     = state_q == StStored && wr_rsp_valid_i && !wr_rsp_error_i;
-  assign move_o      = copy_ok && kind_q == KindGive && !gone_q && !(free_i && free_msg_i == msg_q);
-  assign move_msg_o  = msg_q;
-  assign move_slot_o = first_q;
-
-  assign spill_valid_o = state_q == StAsk && !gone_q;
-  assign spill_msg_o   = msg_q;
-  // They take turns.
-  logic choose, keep_take;
-  logic [1:0] turn_q;  // Who was last, of: keep, wake.
-  assign choose      = state_q == StIdle && !job_valid;
-  assign keep_take   = choose && keep_valid_i && (!turn_q[0] || !(wake_valid_i || pick_valid));
-  assign wake_take_o = choose && !keep_take && wake_valid_i && (!turn_q[1] || !pick_valid);
-  assign pick_take   = choose && !keep_take && !wake_take_o && pick_valid;
-  assign job_pop       = state_q == StFree && (left_q == 3'd1 || !job_live);
 
   always_comb begin
-    state_d = state_q;
+    round_d = round_q;
     let_be  = 1'b0;
-    unique case (state_q)
-      StIdle: begin
-        if (job_valid)        state_d = StFree;
-        else if (keep_take)   state_d = StStart;
-        else if (wake_take_o) state_d = StHead;
-        else if (pick_take)   state_d = StAt;
-      end
-      StStart: begin
-        if (!here || refused_q[ctx_q]) state_d = StIdle;
-        else if (!dirty[ctx_q] && !kept_dirty[ctx_q]) state_d = StScan;
-      end
-      StHead: state_d = some_i && flow_room_i && room_i[ctx_q] ? StEntry : StIdle;
-      StEntry: state_d = StLoad;
-      StLoad:  state_d = some_i ? StRead : StIdle;
-      StOffer: begin
-        if (again_taken_i) state_d = kind_q == KindAgain ? StDrop : StIdle;
-        else if (!again_seen_i && (!here || (&wait_q))) state_d = StIdle;
-      end
-      StPut: state_d = StIdle;
-      StAt:   state_d = StInfo;
-      StInfo: state_d = StLook;
-      StLook: begin
-        let_be = refused_q[ctx_q] || !crowded[ctx_q] || !(is_head && is_stuck);
-        if (look_kept) begin
-          let_be = !room_i[ctx_q] || (!hollow_q[ctx_q] && (refused_q[ctx_q] || !crowded[ctx_q]));
-        end
-        if (let_be)           state_d = StIdle;
-        else if (look_kept)   state_d = hollow_q[ctx_q] ? StOffer : StMark;
-        else if (info.copied) state_d = StScan;
-        else                  state_d = StOwe;
-      end
-      StScan: begin
-        if (seen_q && found) begin
-          state_d = StTake;
-        end else if (nothing) begin
-          let_be  = kind_q == KindGive;
-          state_d = StIdle;
+    unique case (round_q)
+      RoundIdle: if (pick_take) round_d = RoundScan;
+      RoundScan: begin
+        if (!here || refused_q[ctx_q]) begin
+          round_d = RoundWait;
+        end else if (find && !full) begin
+          round_d = finds_kept ? RoundBook : info.copied ? RoundSeek : RoundIssue;
+        end else if (two_valid_q && !find && !left && two_pos_q == start_q) begin
+          let_be  = 1'b1;  // The oldest is not stuck.
+          round_d = RoundIdle;
+        end else if ((enough_q || (far_q && none)) && !one_valid_q && !two_valid_q) begin
+          round_d = RoundWait;
         end
       end
-      StTake:   if (left_q == 3'd1) state_d = StRead;
-      StRead:   if (rd_ready_i) state_d = StData;
-      StData: begin
-        if (rd_rsp_valid_i && rd_rsp_last_i) begin
-          if (kind_q == KindAgain) state_d = StOffer;
-          else                     state_d = rd_rsp_error_i || bad_q ? StDrop : StWrite;
+      // One that is being brought back is left alone, and later ones are for the next round.
+      RoundBook: begin
+        if (book)            round_d = RoundSeek;
+        else if (!book_want) begin
+          let_be  = none;
+          round_d = RoundWait;
         end
       end
-      StWrite:  if (wr_ready_i) state_d = StStore;
-      StStore:  if (wr_data_ready_i && beat_q + 1'b1 == beats) state_d = StStored;
-      StStored: begin
-        if (wr_rsp_valid_i) state_d = move_o ? StQuiet : copy_ok && kind_q == KindKeep && here ? StPut : StDrop;
+      RoundSeek: begin
+        if (seen_q && found)  round_d = RoundTake;
+        else if (nothing)     round_d = RoundIssue;
       end
-      StDrop:   if (left_q == 3'd1) state_d = StIdle;
-      StQuiet:  if ($signed(seq_done_i - quiet_q) >= 0) state_d = StOwe;
-      StOwe:    state_d = gone_q || (free_i && free_msg_i == msg_q) ? StIdle : StMark;
-      StMark:   if (wr_ready_i) state_d = StMarkData;
-      StMarkData: if (wr_data_ready_i) state_d = StMarked;
-      StMarked: begin
-        if (wr_rsp_valid_i) begin
-          if (wr_rsp_error_i) state_d = StIdle;
-          else                state_d = kind_q == KindGive ? StAsk : StOffer;
-        end
+      RoundTake:  if (left_q == 3'd1) round_d = RoundIssue;
+      RoundIssue: begin
+        let_be  = nothing_q && none;
+        round_d = nothing_q ? RoundWait : RoundScan;
       end
-      StAsk:    if (gone_q) state_d = StIdle; else if (spill_ready_i) state_d = StAnswer;
-      StAnswer: if (spill_done_i) state_d = StIdle;
-      StFree:   if (job_pop) state_d = StIdle;
-      default:  state_d = StIdle;
+      RoundWait:  if (none) round_d = RoundIdle;
+      default:    round_d = RoundIdle;
     endcase
   end
+  heddle_tx_spill_copy #(.DataW(DataW), .InFlight(InFlight)) u_copy (
+    .clk_i, .rst_ni, .ctx_i(ctx_q), .gen_i(round_gen_q), .here_i(here), .refused_i(refused_q[ctx_q]),
+    .log2_i(ring_log2_i[ctx_q]), .area_i(spill_base_i[ctx_q]), .owner_i(owner_i[ctx_q]),
+    .launch_i(launch), .void_i(!issue), .item_i(issued), .iova_i(iova_q), .full_o(full), .none_o(none),
+    .sent_o(sent), .look_o(same_read), .same_i(same), .through_o(through_want), .through_ok_o(through_ok),
+    .through_ready_i(through), .drop_o(drop_want), .drop_ready_i(drop_take), .failed_o(failed), .move_o,
+    .seq_issued_i, .seq_done_i, .give_valid_o, .give_ready_i, .give_o, .give_done_i,
+    .rd_valid_o(copy_valid), .rd_ready_i(copy_grant && rd_ready_i && tag_ready), .rd_req_o(copy_req),
+    .rd_rsp_valid_i(rd_rsp_valid_i && tag_valid && !tag_again), .rd_rsp_ready_o(copy_rsp_ready),
+    .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_error_i,
+    .wr_valid_o, .wr_ready_i, .wr_req_o, .wr_data_valid_o, .wr_data_ready_i, .wr_data_o,
+    .wr_rsp_valid_i, .wr_rsp_error_i
+  );
+  assign same        = sent_live && info.ctx == ctx_q && info.gen == round_gen_q &&
+                       info.position == sent.position && !(free_i && free_msg_i == sent.msg) && here;
+  assign move_msg_o  = sent.msg;
+  assign move_slot_o = sent.first;
+  assign drop        = {ctx_q, round_gen_q, sent.first, sent.extra};
 
-  // Lists.
-  logic [FlowW-1:0] flow_q;
-  group_t           group_q;
-  logic [7:0]       wait_q;   // Cycles for which one has been offered.
-  logic             bad_q;    // It could not be read.
-  logic             fruitless;
-  assign fruitless   = state_q == StOffer && kind_q == KindAgain && state_d == StIdle;
-  assign flow_o      = flow_q;
-  assign slot_o      = state_q == StEntry ? first_i : first_q;
-  assign wait_o      = {info_q.position, info_q.slots, group_q};
-  assign put_o       = state_q == StPut && here;
-  assign pop_o       = state_q == StOffer && again_taken_i && kind_q == KindAgain;
-  assign renew_o     = put_o || (state_q == StHead && some_i && flow_room_i && !room_i[ctx_q]) ||
-                       pop_o || fruitless;
-  assign barred_o    = !put_o && !pop_o && !room_i[ctx_q];
-  assign keep_ok_o   = put_o;
-  assign keep_done_o = kind_q == KindKeep && state_q != StIdle && state_q != StFree &&
-                       state_d == StIdle;
-  assign again_valid_o  = state_q == StOffer && here;
-  assign again_o.ctx    = info_q.ctx;
-  assign again_o.slot   = first_q;
-  assign again_o.hollow = kind_q == KindHollow;
-  assign again_o.holds  = kind_q == KindHollow ||
-                          (kept != '0 && kept_at == first_q &&
-                           !(hollow_q[ctx_q] && info_q.position == head_i[ctx_q]));
-  assign again_o.failed = bad_q;
-  assign again_o.info   = wait_o;
-  assign again_o.data   = data_q[2*DescBytes*8/DataW-1:0];
-  always_comb begin
-    stat_o = '0;
-    stat_o[StatisticTxSpilled] = put_o;
-  end
+  heddle_tx_again #(.DataW(DataW)) u_again (
+    .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .spill_base_i, .owner_i, .room_i,
+    .flow_o, .some_i, .flow_room_i, .first_i, .number_o, .wait_i, .pop_o,
+    .wake_valid_i, .wake_flow_i, .wake_take_o, .renew_o, .barred_o,
+    .ctx_o(again_ctx), .busy_o(again_busy), .has_o(again_has), .where_i(where), .ring_i({again_page, 12'b0}),
+    .left_o(left), .left_slot_o(left_slot), .free_o(back_want), .free_place_o(back), .free_ready_i(back_take),
+    .stir_o(again_stir), .again_valid_o, .again_o, .again_seen_i, .again_taken_i, .again_holds_i,
+    .rd_valid_o(again_read), .rd_ready_i(!copy_grant && rd_ready_i && tag_ready), .rd_req_o(again_req),
+    .rd_rsp_valid_i(rd_rsp_valid_i && tag_valid && tag_again), .rd_rsp_ready_o(again_rsp_ready),
+    .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_error_i
+  );
+
+  // --------------------------------------------------------------- reads of both
+  // One that comes again goes first, but not before a request that is offered already.
+  assign copy_grant     = copy_valid && (!again_read || offered_q);
+  assign rd_valid_o     = (copy_valid || again_read) && tag_ready;
+  assign rd_req_o       = copy_grant ? copy_req : again_req;
+  assign rd_rsp_ready_o = tag_valid && (tag_again ? again_rsp_ready : copy_rsp_ready);
+  heddle_fifo #(.Width(1), .Depth(2 * InFlight)) u_tags (
+    .clk_i, .rst_ni, .valid_i(rd_valid_o && rd_ready_i), .ready_o(tag_ready), .data_i(!copy_grant),
+    .valid_o(tag_valid), .ready_i(rd_rsp_valid_i && rd_rsp_ready_o && rd_rsp_last_i), .data_o(tag_again),
+    .count_o(tag_count)
+  );
 
   always_comb begin
     busy_o = '0;
-    if (state_q != StIdle && state_q != StFree) busy_o[ctx_q] = 1'b1;
+    if (round_q != RoundIdle) busy_o[ctx_q] = 1'b1;
+    if (again_busy)           busy_o[again_ctx] = 1'b1;
   end
-  assign idle_o = state_q == StIdle && !job_valid && !freed_q && want == '0 && dirty == '0 &&
-                  kept_dirty == '0 && !stir && !keep_valid_i && !wake_valid_i;
+  assign idle_o = round_q == RoundIdle && !again_busy && !job_valid && !freed_q && !back_want && live_ready &&
+                  given_ready && queued_ready && begun_ready && moved_ready &&
+                  want == '0 && dirty == '0 && kept_dirty == '0 && !stir && !wake_valid_i;
   // Room that came free also.
-  assign stir_o = stir || ((state_q == StFree || state_q == StDrop) && state_d == StIdle);
+  assign stir_o = stir || job_pop || again_stir;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q    <= StIdle;
-      live_q     <= '0;
-      given_q    <= '0;
-      queued_q   <= '0;
-      begun_q    <= '0;
-      moved_q    <= '0;
-      examined_q <= '0;
-      refused_q  <= '0;
-      hollow_q   <= '0;
-      next_q     <= '0;
-      stirred_q  <= 1'b0;
-      alive_q    <= '0;
-      gen_q      <= '0;
-      stuck_q    <= '0;
-      room_q     <= '0;
-      tail_q     <= '0;
-      told_q     <= '0;
-      freed_q    <= 1'b0;
-      freed_again_q <= 1'b0;
-      again_q    <= '0;
-      turn_q     <= '0;
+      round_q       <= RoundIdle;
+      one_valid_q   <= 1'b0;
+      two_valid_q   <= 1'b0;
+      offered_q     <= 1'b0;
+      examined_q    <= '0;
+      refused_q     <= '0;
+      next_q        <= '0;
+      stirred_q     <= 1'b0;
+      alive_q       <= '0;
+      gen_q         <= '0;
+      stuck_q       <= '0;
+      room_q        <= '0;
+      tail_q        <= '0;
+      told_q        <= '0;
+      freed_q       <= 1'b0;
+      job_q         <= '0;
     end else begin
-      state_q <= state_d;
-      alive_q <= alive_i;
-      gen_q   <= gen_i;
-      stuck_q <= stuck_i;
-      room_q  <= room_i;
-      tail_q  <= tail_i;
-      told_q  <= told_i;
-      freed_q <= free_i && (moved_q[free_msg_i] || again_q[free_msg_i]);
-      freed_again_q <= again_q[free_msg_i];
-      if (choose && (keep_take || wake_take_o || pick_take)) turn_q <= {wake_take_o, keep_take};
-
-      if (pop_i)  queued_q[pop_msg_i] <= 1'b0;
-      if (done_i) begun_q[done_msg_i] <= 1'b0;
-      if (free_i) begin
-        live_q[free_msg_i]  <= 1'b0;
-        moved_q[free_msg_i] <= 1'b0;
-        again_q[free_msg_i] <= 1'b0;
-      end
-      if (msg_valid_i) begin
-        live_q[msg_index_i]   <= 1'b1;
-        again_q[msg_index_i]  <= comes_again;
-        given_q[msg_index_i]  <= msg_done_i.slots == '0;
-        queued_q[msg_index_i] <= 1'b0;
-        begun_q[msg_index_i]  <= 1'b0;
-      end
-      if (enq_i) begin
-        queued_q[enq_msg_i] <= 1'b1;
-        begun_q[enq_msg_i]  <= 1'b1;
-      end
-      if (move_o) moved_q[msg_q] <= 1'b1;
-      if (spill_done_i && !gone_q) given_q[msg_q] <= 1'b1;
+      round_q       <= round_d;
+      alive_q       <= alive_i;
+      gen_q         <= gen_i;
+      stuck_q       <= stuck_i;
+      room_q        <= room_i;
+      tail_q        <= tail_i;
+      told_q        <= told_i;
+      freed_q       <= free_i;
+      offered_q     <= copy_grant && rd_valid_o && !rd_ready_i;
+      if (job_step) job_q <= job_pop ? '0 : job_q + 3'd1;
+      // The ring is looked through while the round scans.
+      one_valid_q <= round_q == RoundScan && round_d == RoundScan && !rewind && !far_q && !enough_q;
+      two_valid_q <= round_q == RoundScan && round_d == RoundScan && !rewind && one_valid_q;
 
       stirred_q <= pick_take ? 1'b0 : stirred_q || stir_o;
       if (let_be && !stirred_q) examined_q[ctx_q] <= 1'b1;
       if (stir_o) examined_q <= '0;
       refused_q <= refused_q & ~restart;
-      if (kind_q == KindHollow && state_q == StMarked && state_d == StOffer) hollow_q[ctx_q] <= 1'b1;
-      if (kind_q == KindHollow && state_q == StOffer && again_taken_i)       hollow_q[ctx_q] <= 1'b0;
       for (int unsigned i = 0; i < NumTx; i++) begin
-        if (restart[i]) begin
-          next_q[i]   <= '0;
-          hollow_q[i] <= 1'b0;
-        end
+        if (restart[i]) next_q[i] <= '0;
       end
-      if (state_q == StScan && state_d == StTake) next_q[ctx_q] <= (scan_q + 1'b1) & mask;
-      if ((state_q == StData && state_d == StDrop) ||
-          ((state_q == StStored || state_q == StMarked) && wr_rsp_valid_i && wr_rsp_error_i)) begin
-        refused_q[ctx_q] <= 1'b1;
-      end
+      if (round_q == RoundSeek && round_d == RoundTake) next_q[ctx_q] <= (scan_q + 1'b1) & mask;
+      if (failed) refused_q[ctx_q] <= 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (pick_take) begin
-      ctx_q  <= pick_ctx;
-      kind_q <= KindGive;
+      ctx_q       <= pick_ctx;
+      round_gen_q <= gen_i[pick_ctx];
+      start_q     <= head_i[pick_ctx];
+      pos_q       <= head_i[pick_ctx];
+      far_q       <= 1'b0;
+      enough_q    <= 1'b0;
+      given_q     <= '0;
+    end else begin
+      far_q    <= !ahead[15] && ahead >= half;
+      enough_q <= tail_i[ctx_q] - head_i[ctx_q] <= half || given_q[$clog2(RoundMax)];
+      if (launch) given_q <= given_q + 1'b1;
     end
-    if (keep_take) begin
-      ctx_q   <= keep_i.ctx;
-      kind_q  <= KindKeep;
-      flow_q  <= keep_i.flow;
-      group_q <= keep_i.group;
-      info_q  <= {keep_i.ctx, keep_i.gen, keep_i.owner, keep_i.position, keep_i.slots, 1'b1, keep_i.iova};
+    one_pos_q <= pos_q;
+    two_pos_q <= one_pos_q;
+    moved_q   <= moved;
+    msg_q     <= at;
+    kept_q    <= kept;
+    if (round_q == RoundScan) begin
+      if (find && !full) pos_q <= two_pos_q + 16'(found_slots);
+      else if (rewind)   pos_q <= rewind_pos;
+      else if (!far_q && !enough_q) pos_q <= pos_q + 16'd1;
     end
-    if (wake_take_o) begin
-      ctx_q   <= wake_flow_i[FlowW-1 -: TxW];
-      kind_q  <= KindAgain;
-      flow_q  <= wake_flow_i;
+    if (find) begin
+      item_q.waits    <= finds_kept;
+      item_q.number   <= kept_q.number;
+      item_q.msg      <= msg_q;
+      item_q.position <= two_pos_q;
+      item_q.slots    <= found_slots;
+      item_q.copied   <= finds_kept || info.copied;
+      item_q.extra    <= finds_kept ? kept_q.slots : info.slots - 3'd1;
+      iova_q          <= finds_kept ? {ring_page, 12'b0} + 64'({two_pos_q[SlotW-1:0] & mask, 6'b0}) : info.iova;
+      scan_q          <= next_q[ctx_q];
+      looked_q        <= '0;
+      run_q           <= '0;
+      seen_q          <= finds_kept;  // Read meanwhile.
+      nothing_q       <= 1'b0;
+      gone_q          <= free_i && free_msg_i == msg_q;
+    end else if (free_i && free_msg_i == item_q.msg) begin
+      gone_q <= 1'b1;
     end
-    if (state_q == StEntry) first_q <= first_i;
-    if (state_q == StLoad) begin
-      info_q  <= {ctx_q, gen_i[ctx_q], owner_i[ctx_q], wait_i.position, wait_i.slots, 1'b1, 64'b0};
-      group_q <= wait_i.group;
-    end
-    wait_q <= state_q == StOffer ? wait_q + 1'b1 : '0;
-    if (state_q == StRead) bad_q <= 1'b0;
-    else if (state_q == StData && rd_rsp_valid_i && rd_rsp_error_i) bad_q <= 1'b1;
-    if (state_q == StInfo) msg_q <= at;
-    if (state_q == StInfo) head_q <= head_i[ctx_q];
-    if (state_q == StLook) begin
-      info_q <= info;
-      if (look_kept) begin
-        info_q <= {ctx_q, gen_i[ctx_q], owner_i[ctx_q], head_q, kept, 1'b0, 64'b0};
-        kind_q <= KindHollow;
-      end
-    end
-    if (state_q == StLook || state_q == StStart) begin
-      scan_q   <= next_q[ctx_q];
-      looked_q <= '0;
-      run_q    <= '0;
-      seen_q   <= 1'b0;
-      gone_q   <= 1'b0;
-    end
-    if (free_i && free_msg_i == msg_q) gone_q <= 1'b1;
-    // A slot every two cycles. Payload does not go around the end.
-    if (state_q == StScan) begin
+    // A slot every two cycles. A copy does not go around the end.
+    if (round_q == RoundSeek) begin
       seen_q <= !seen_q;
       if (seen_q) begin
-        looked_q <= looked_q + 1'b1;
-        scan_q   <= (scan_q + 1'b1) & mask;
-        run_q    <= bit_taken || scan_q == mask ? '0 : run_q + 3'd1;
-        first_q  <= scan_q - SlotW'(extra) + 1'b1;
+        looked_q     <= looked_q + 1'b1;
+        scan_q       <= (scan_q + 1'b1) & mask;
+        run_q        <= bit_taken || scan_q == mask ? '0 : run_q + 3'd1;
+        item_q.first <= scan_q - SlotW'(item_q.extra) + 1'b1;
       end
+      left_q    <= item_q.extra;
+      nothing_q <= nothing && !(seen_q && found);
     end
-    if (own || state_q == StFree) left_q <= left_q - 3'd1;
-    else if (state_q == StIdle)   left_q <= job.slots;
-    else if (state_q == StOffer)  left_q <= again_holds_i ? 3'd1 : extra;
-    else                          left_q <= extra;
-    if (state_q == StData && rd_rsp_valid_i) data_q[beat_q] <= rd_rsp_data_i;
-    if (state_q == StRead || state_q == StWrite) begin
-      beat_q <= '0;
-    end else if ((state_q == StData && rd_rsp_valid_i) ||
-                 (state_q == StStore && wr_data_ready_i)) begin
-      beat_q <= beat_q + 1'b1;
-    end
-    if (move_o) quiet_q <= seq_issued_i;
+    if (round_q == RoundTake) left_q <= left_q - 3'd1;
+
   end
 
   logic unused;
-  assign unused = ^{at_err, at_rdy, info_err, info_rdy, pdc_err, pdc_rdy, unused_place_err,
-                    unused_place_rdy, job_count, msg_packet_i, msg_done_i, info_q, keep_i, again_offset, again_err,
-                    again_rdy};
+  assign unused = ^{at_err, at_rdy, info_err, info_rdy, pdc_err, pdc_rdy, unused_place_err, where_err, where_rdy,
+                    unused_place_rdy, job_count, msg_packet_i, msg_done_i, put_data_i, again_offset, again_err,
+                    again_rdy, tag_count, sent};
 
-  `HEDDLE_ASSERT(JobRoom_A, freed_q |-> job_ready)
-  `HEDDLE_ASSERT(CopiedHasSlots_A, state_q == StScan |-> extra != '0)
+  `HEDDLE_ASSERT(JobRoom_A, freed |-> job_ready)
 endmodule

@@ -60,9 +60,15 @@ class Bench {
   uint64_t cycle = 0;
   std::deque<std::pair<uint32_t, Message>> allocate;
   std::deque<rtl::TxDone> done;
-  std::optional<uint32_t> spill;  // Message to release before it ends.
-  std::optional<uint32_t> owe;    // Message that may be, in the next cycle.
-  size_t spills = 0;              // Answered.
+  std::optional<rtl::TxGive> give;  // Slots to release before their end.
+  std::optional<uint32_t> owe;      // Message of such, in the next cycle.
+  struct Given {
+    rtl::TxGive give;
+    bool ok;
+    bool front;    // No earlier operation had its slots.
+    size_t event;  // Events before.
+  };
+  std::deque<Given> given;  // Tried.
   std::vector<Event> events;
   std::vector<uint32_t> freed;
   std::vector<std::pair<uint32_t, uint32_t>> groups;  // Ended: context, number.
@@ -114,8 +120,8 @@ class Bench {
     dut->owe_i = owe.has_value();
     dut->owe_msg_i = uint16_t(owe.value_or(0));
     owe.reset();
-    dut->spill_valid_i = spill.has_value();
-    dut->spill_msg_i = uint16_t(spill.value_or(0));
+    dut->give_valid_i = give.has_value() && !asked_;
+    rtl::Drive(dut->give_i, give.value_or(rtl::TxGive{}));
     dut->done_valid_i = !done.empty();
     if (!done.empty()) {
       rtl::Drive(dut->done_i, done.front());
@@ -124,13 +130,20 @@ class Bench {
     if (dut->done_valid_i && dut->done_ready_o) {
       done.pop_front();
     }
-    if (dut->spill_valid_i && dut->spill_ready_o) {
-      spill.reset();
+    if (dut->give_done_o) {
+      ASSERT_TRUE(asked_);
+      const bool front =
+          GetBits(dut->head_o, give->ctx * 16, 16) == give->position;
+      given.push_back({*give, dut->give_ok_o != 0, front, emitted_});
+      emitted_ += dut->give_ok_o != 0 && front ? 1 : 0;
+      give.reset();
     }
-    spills += dut->spill_done_o;
+    asked_ = give.has_value() &&
+             (asked_ || (dut->give_valid_i && dut->give_ready_o));
     if (dut->free_o) {
       EXPECT_TRUE(dut->retire_o);
       freed.push_back(dut->free_msg_o);
+      ++emitted_;
     }
     if (dut->group_o) {
       groups.emplace_back(dut->group_ctx_o, dut->group_number_o);
@@ -159,6 +172,8 @@ class Bench {
   std::array<bool, kContexts> alive_{};
   std::array<uint32_t, kContexts> gen_{};
   std::array<uint32_t, kContexts> log2_{};
+  bool asked_ = false;  // `give` was taken.
+  size_t emitted_ = 0;  // Events but tokens, perhaps not taken yet.
 };
 
 // What the module promises, one context.
@@ -449,14 +464,32 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   size_t freed = 0;
   constexpr size_t kMessages = 20000;
   size_t made = 0;
-  size_t asked = 0;  // To spill.
+  std::deque<rtl::TxGive> waiting;  // Operations without a message.
+  Message asked;                    // The one of `b.give`.
+  size_t marked = 0;                // Released before earlier ones.
+  std::set<uint64_t> gone;          // Operations that ended.
   std::map<uint64_t, Message> operations;
   std::set<uint64_t> spilled;  // Operations whose slots were released early.
   std::set<uint64_t> owed;     // Those that end with a completion.
   size_t spilled_count = 0;
-  for (int i = 0; i < 400000 && seen < kMessages + spilled_count; ++i) {
+  for (int i = 0;
+       i < 400000 && (seen < kMessages + spilled_count || !waiting.empty() ||
+                      b.give || !b.given.empty());
+       ++i) {
     const uint32_t c = b.rng() % kContexts;
     ContextModel& m = model[c];
+    if (b.rng() % 16 == 0 && made < kMessages &&
+        uint16_t(m.tail - m.head) < m.size) {
+      rtl::TxGive give;
+      give.waits = true;
+      give.msg = uint16_t(b.rng() % 1024);
+      give.ctx = uint8_t(c);
+      give.gen = c;
+      give.position = uint16_t(m.tail);
+      give.slots = 1;
+      waiting.push_back(give);
+      m.tail = uint16_t(m.tail + 1);
+    }
     if (made < kMessages && !free_list.empty() && b.rng() % 2) {
       Message msg;
       msg.ctx = c;
@@ -494,29 +527,60 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       pending.emplace_back(table.at(d.msg), d);
     }
     // The oldest, often; one that has ended, or is not the oldest, at times.
-    if (b.spills == asked && b.allocate.empty() && b.rng() % 8 == 0) {
+    if (!b.give && b.given.empty() && b.allocate.empty() && b.rng() % 8 == 0) {
       const ContextModel& s = model[b.rng() % kContexts];
-      if (!s.open.empty()) {
-        b.spill = s.open[b.rng() % 8 == 0 ? b.rng() % s.open.size() : 0];
-        if (b.rng() % 4 != 0) {
-          b.owe = b.spill;
-          owed.insert(table.at(*b.spill).op_context);
+      if (!waiting.empty() && (made == kMessages || b.rng() % 2)) {
+        b.give = waiting.front();
+        waiting.pop_front();
+      } else if (!s.open.empty() || !b.done.empty()) {
+        const uint32_t index =
+            s.open.empty() ? b.done.back().msg
+                           : s.open[b.rng() % 2 ? b.rng() % s.open.size() : 0];
+        const Message& msg = asked = table.at(index);
+        rtl::TxGive give;
+        give.msg = uint16_t(index);
+        give.ctx = uint8_t(msg.ctx);
+        give.gen = msg.gen;
+        give.position = uint16_t(msg.position);
+        give.slots = uint8_t(msg.slots);
+        if (b.rng() % 16 == 0) {
+          ++give.position;  // The entry was that of another message.
+        } else if (b.rng() % 4 != 0) {
+          b.owe = index;
+          owed.insert(msg.op_context);
         }
-        ++asked;
-      } else if (!b.done.empty()) {
-        b.spill = b.done.back().msg;
-        ++asked;
+        b.give = give;
       }
     }
     b.Tick();
+    // The slots that were tried before event `seen`; those at the head have
+    // one.
+    const auto give = [&] {
+      const Bench::Given given = b.given.front();
+      b.given.pop_front();
+      ContextModel& cm = model[given.give.ctx];
+      bool ok = true;
+      if (!given.give.waits) {
+        ok = asked.position == given.give.position &&
+             gone.count(asked.op_context) == 0 &&
+             spilled.insert(asked.op_context).second;
+      }
+      ASSERT_EQ(given.ok, ok);
+      ASSERT_EQ(given.ok && given.front, ok && given.give.position == cm.head);
+      if (ok) cm.End(given.give.position, given.give.slots);
+      marked += ok && !given.front ? 1 : 0;
+    };
+    const auto tried = [&](bool front) {
+      return !b.given.empty() && b.given.front().event <= seen &&
+             (b.given.front().ok && b.given.front().front) == front;
+    };
     for (; seen < b.events.size(); ++seen) {
       const Event& ev = b.events[seen];
+      while (tried(false)) give();
+      ASSERT_EQ(tried(true), !ev.credit);
       if (!ev.credit) {
-        const Message& msg = operations.at(ev.entry.op_context);
-        ContextModel& cm = model[msg.ctx];
-        ASSERT_EQ(msg.position, cm.head);
-        ASSERT_TRUE(spilled.insert(msg.op_context).second);
-        cm.End(msg.position, msg.slots);
+        ContextModel& cm = model[b.given.front().give.ctx];
+        give();
         ASSERT_TRUE(ev.head);
         ASSERT_FALSE(ev.write);
         ASSERT_EQ(ev.entry.queue_head, cm.head);
@@ -529,6 +593,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       const auto [msg, d] = pending.front();
       pending.pop_front();
       ContextModel& cm = model[msg.ctx];
+      gone.insert(msg.op_context);
       if (spilled.count(msg.op_context) == 0) {
         cm.End(msg.position, msg.slots);
       }
@@ -567,13 +632,14 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
         ASSERT_LT(uint16_t(cm.head - cm.reported), cm.size / 4);
       }
     }
+    while (tried(false)) give();
     for (; freed < b.freed.size(); ++freed) {
       free_list.push_back(b.freed[freed]);
     }
   }
   ASSERT_EQ(seen, kMessages + spilled_count);
   EXPECT_GT(spilled_count, 500u);
-  EXPECT_EQ(b.spills, asked);
+  EXPECT_GT(marked, 500u);
   // With nothing in flight the host knows every head.
   for (const ContextModel& m : model) {
     EXPECT_EQ(m.head, m.tail);
@@ -674,6 +740,26 @@ TEST(TxReleaseTest, FlushedNopIsSilentAndFailedNopIsNot) {
   EXPECT_FALSE(b.events[1].write);
   EXPECT_TRUE(b.events[1].head);
   EXPECT_EQ(b.events[1].entry.queue_head, 2);
+}
+
+TEST(TxReleaseTest, ATokenThatWaitsHoldsNoMessageUp) {
+  Bench b(1);
+  b.SetContext(0, true, 0, 4);
+  b.Run(100);
+  b.dut->tx_seq_issued_i = 2;
+  b.allocate.emplace_back(5, Message{.op_context = 77});
+  b.done.push_back({.token = true});
+  b.Run(10);
+  b.done.push_back({.msg = 5});
+  ASSERT_TRUE(b.WaitFor(1));
+  EXPECT_FALSE(b.events[0].token);
+  EXPECT_EQ(b.events[0].entry.op_context, 77u);
+  EXPECT_FALSE(b.dut->idle_o);
+  b.dut->tx_seq_done_i = 2;
+  ASSERT_TRUE(b.WaitFor(2));
+  EXPECT_TRUE(b.events[1].token);
+  b.Run(5);
+  EXPECT_TRUE(b.dut->idle_o);
 }
 
 TEST(TxReleaseTest, TokenWaitsForTheSequenceIssuedWhenItArrived) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstdint>
@@ -68,7 +69,9 @@ class Bench {
         reads(dut.operator->(), &memory),
         writes(dut.operator->(), &memory) {
     Apply();
-    Run(2);
+    do {
+      Tick();
+    } while (dut->idle_o == 0);
   }
 
   sim::model::ClockedModel<Vheddle_tx_spill> dut;
@@ -82,6 +85,7 @@ class Bench {
   std::bitset<kPdcs> stuck;
   uint16_t issued = 0, done = 0;
   size_t spilled = 0, copied = 0;
+  size_t together = 0;  // Most writes without an answer.
   bool answers = true;  // Requests to release are taken.
 
   static uint64_t Ring(uint32_t ctx) { return 0x1000000 + ctx * 0x100000; }
@@ -149,10 +153,11 @@ class Bench {
     writes.Drive(cycle, &rng);
     dut->seq_issued_i = issued;
     dut->seq_done_i = done;
-    dut->spill_ready_i = answers && rng() % 2 == 0;
-    dut->spill_done_i = answer_.has_value() && rng() % 3 == 0;
-    if (dut->spill_done_i) {
-      Release(*answer_);
+    dut->give_ready_i = answers && rng() % 2 == 0;
+    dut->give_done_i = answer_.has_value() && rng() % 3 == 0;
+    dut->give_ok_i = 0;
+    if (dut->give_done_i) {
+      dut->give_ok_i = Release(*answer_);
       answer_.reset();
     }
     dut.Settle();
@@ -162,10 +167,11 @@ class Bench {
       EXPECT_NE(ended_, std::optional<uint32_t>(dut->owe_msg_o));
       table[dut->owe_msg_o].owed = true;
     }
-    if (dut->spill_valid_o && dut->spill_ready_i) {
-      answer_ = dut->spill_msg_o;
+    if (dut->give_valid_o && dut->give_ready_i) {
+      answer_ = rtl::Sample<rtl::TxGive>(dut->give_o);
       Asked(*answer_);
     }
+    together = std::max(together, writes.writes.size() - writes.answered);
     reads.Sample(cycle);
     writes.Sample(cycle);
     dut.Tick();
@@ -186,6 +192,7 @@ class Bench {
       alive |= uint32_t{c.alive} << i;
       PutBits(dut->gen_i, i * rtl::kGenW, rtl::kGenW, c.gen);
       PutBits(dut->ring_log2_i, i * 4, 4, c.log2);
+      PutBits(dut->owner_i, i * 8, 8, i + 1);
       PutBits(dut->spill_base_i, i * 64, 64, c.spill_base);
       PutBits(dut->tail_i, i * 16, 16, c.tail);
       PutBits(dut->head_i, i * 16, 16, c.head);
@@ -232,38 +239,56 @@ class Bench {
     std::vector<uint8_t> there(m.payload.size());
     memory.Read(c.spill_base + slot * kSlotBytes, there.data(), there.size());
     EXPECT_EQ(there, m.payload);
-    EXPECT_EQ(writes.writes.back().request.owner, m.ctx + 1);
+    const auto copy = std::find_if(
+        writes.writes.rbegin(), writes.writes.rend(), [&](const auto& write) {
+          return write.request.addr == c.spill_base + slot * kSlotBytes;
+        });
+    ASSERT_TRUE(copy != writes.writes.rend());
+    EXPECT_EQ(copy->request.owner, m.ctx + 1);
     m.moved = slot;
     m.quiet = issued;
     ++copied;
   }
-  void Asked(uint32_t index) {
-    if (table.count(index) == 0) return;  // It ends in this cycle.
-    const Message& m = table.at(index);
-    ASSERT_FALSE(m.given);
-    ASSERT_EQ(m.moved.has_value(), m.slots > 1);
-    if (m.moved) {
-      EXPECT_GE(int16_t(done - m.quiet), 0);
+  // Its message, unless another has its entry.
+  Message* MessageOf(const rtl::TxGive& give) {
+    const auto it = table.find(give.msg);
+    if (it == table.end()) return nullptr;
+    Message& m = it->second;
+    return m.ctx == give.ctx && m.gen == give.gen && m.position == give.position
+               ? &m
+               : nullptr;
+  }
+  void Asked(const rtl::TxGive& give) {
+    ASSERT_FALSE(give.waits);
+    const Message* m = MessageOf(give);
+    if (m == nullptr) return;  // It ended.
+    ASSERT_FALSE(m->given);
+    ASSERT_EQ(m->moved.has_value(), m->slots > 1);
+    ASSERT_EQ(m->slots, give.slots);
+    if (m->moved) {
+      EXPECT_GE(int16_t(done - m->quiet), 0);
     }
   }
   // Before slots are given up, the host finds the mark of the first.
-  void Release(uint32_t index) {
-    if (table.count(index) == 0) return;
-    Message& m = table.at(index);
-    Context& c = contexts[m.ctx];
-    if (!c.alive || m.gen != c.gen || m.given || m.position != c.head) return;
-    const contract::SpillMark mark = {uint16_t(m.position), 1, 0};
+  bool Release(const rtl::TxGive& give) {
+    Message* m = MessageOf(give);
+    if (m == nullptr) return false;
+    Context& c = contexts[m->ctx];
+    if (!c.alive || m->gen != c.gen || m->given) return false;
+    const contract::SpillMark mark = {uint16_t(m->position), 1, 0};
     EXPECT_EQ(
         memory.Get<contract::SpillMark>(c.spill_base + c.size() * kSlotBytes +
-                                        m.position % c.size() * sizeof mark),
+                                        m->position % c.size() * sizeof mark),
         mark);
-    EXPECT_TRUE(m.owed);
-    m.given = true;
-    c.Release(m.position, m.slots);
+    EXPECT_TRUE(m->owed);
+    m->given = true;
+    c.Release(m->position, m->slots);
     ++spilled;
+    return true;
   }
 
-  std::optional<uint32_t> allocate_, ended_, answer_;
+  std::optional<uint32_t> allocate_, ended_;
+  std::optional<rtl::TxGive> answer_;
 };
 
 // Fills context 0, a ring of 32 slots, with messages on PDC 7.
@@ -276,7 +301,7 @@ void Fill(Bench* b, uint32_t slots, uint32_t count) {
   }
 }
 
-TEST(TxSpillTest, CrowdedRingOfAStuckPeerIsSpilledToThreeQuarters) {
+TEST(TxSpillTest, HalfOfACrowdedRingOfAStuckPeerIsSpilled) {
   Bench b(Seed(1));
   b.Start(0, 5);
   b.Run(100);
@@ -286,12 +311,51 @@ TEST(TxSpillTest, CrowdedRingOfAStuckPeerIsSpilledToThreeQuarters) {
   EXPECT_EQ(b.spilled, 0u);
   EXPECT_TRUE(b.dut->idle_o);
   ASSERT_TRUE(b.Allocate(23, 0, 1));
-  b.Run(100);
-  EXPECT_EQ(b.spilled, 1u);
-  ASSERT_TRUE(b.Allocate(24, 0, 4));
-  b.Run(200);
-  EXPECT_EQ(b.spilled, 5u);
+  b.Run(400);
+  // And those that were in flight when enough had left.
+  EXPECT_GE(b.spilled, 8u);
+  EXPECT_LE(b.spilled, 16u);
+  EXPECT_EQ(b.contexts[0].head, b.spilled);
   EXPECT_EQ(b.copied, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxSpillTest, MarksOfManyAreOnTheirWayAtATime) {
+  Bench b(Seed(7));
+  b.writes.latency = 200;
+  b.Start(0, 7);
+  b.Run(200);
+  b.stuck[7] = true;
+  Fill(&b, 1, 96);
+  b.Run(1000);
+  EXPECT_GE(b.spilled, 32u);
+  EXPECT_LE(b.spilled, 64u);
+  EXPECT_GE(b.together, 16u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+// Messages between stuck ones keep their slots.
+TEST(TxSpillTest, LaterStuckMessagesAreSpilledBeforeEarlierOnesEnd) {
+  Bench b(Seed(8));
+  b.Start(0, 5);
+  b.Run(100);
+  b.stuck[7] = true;
+  for (uint32_t i = 0; i < 26; ++i) {
+    ASSERT_TRUE(b.Allocate(i, 0, 1));
+    b.Tick();
+    b.Enqueue(i, i % 4 == 0 ? 7 : 3);
+    b.Tick();
+  }
+  b.Run(400);
+  EXPECT_GE(b.spilled, 4u);  // 0, 4, 8, 12 and perhaps 16.
+  EXPECT_EQ(b.contexts[0].head, 1u);
+  for (uint32_t i = 0; i < 16; ++i) {
+    if (i % 4 == 0) continue;
+    b.End(i);
+    b.Tick();
+  }
+  b.Run(400);
+  EXPECT_GE(b.contexts[0].head, 16u);
   EXPECT_TRUE(b.dut->idle_o);
 }
 
@@ -304,8 +368,9 @@ TEST(TxSpillTest, OldestThatIsNotStuckStays) {
   EXPECT_EQ(b.spilled, 0u);
   EXPECT_TRUE(b.dut->idle_o);
   b.stuck[7] = true;
-  b.Run(200);
-  EXPECT_EQ(b.spilled, 7u);
+  b.Run(400);
+  EXPECT_GE(b.spilled, 14u);
+  EXPECT_EQ(b.contexts[0].head, b.spilled);
 }
 
 TEST(TxSpillTest, WithoutAnAreaNothingIsSpilled) {
@@ -327,12 +392,12 @@ TEST(TxSpillTest, CopiedPayloadWaitsForReadsOfItsOldPlace) {
   b.stuck[7] = true;
   Fill(&b, 4, 6);
   b.Run(300);
-  EXPECT_EQ(b.copied, 1u);
+  EXPECT_EQ(b.copied, 4u);
   EXPECT_EQ(b.spilled, 0u);
   EXPECT_EQ(b.dut->busy_o, 1u);
   b.done = 9;
   b.Run(100);
-  EXPECT_EQ(b.spilled, 1u);
+  EXPECT_GE(b.spilled, 4u);
 }
 
 TEST(TxSpillTest, RefusedAreaKeepsThePayloadInTheRing) {
@@ -346,7 +411,7 @@ TEST(TxSpillTest, RefusedAreaKeepsThePayloadInTheRing) {
     b.Run(500);
     EXPECT_EQ(b.spilled, 0u);
     EXPECT_EQ(b.copied, 0u);
-    EXPECT_EQ(b.reads.requests.size(), 1u);
+    EXPECT_LE(b.reads.requests.size(), 4u);
     EXPECT_TRUE(b.dut->idle_o);
     // The next context in its place may spill.
     b.reads.refuse_from = b.writes.refuse_from = ~uint64_t{0};
@@ -360,7 +425,7 @@ TEST(TxSpillTest, RefusedAreaKeepsThePayloadInTheRing) {
     b.Run(100);
     Fill(&b, 4, 7);
     b.Run(500);
-    EXPECT_EQ(b.spilled, 2u);
+    EXPECT_GE(b.spilled, 4u);
   }
 }
 

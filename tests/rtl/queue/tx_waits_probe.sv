@@ -46,10 +46,11 @@ module tx_waits_probe
   input  logic [TxW-1:0]   free_ctx_i,
   input  logic [NumPdc-1:0] stuck_i,
 
-  output logic             spill_valid_o,
-  input  logic             spill_ready_i,
-  output logic [MsgW-1:0]  spill_msg_o,
-  input  logic             spill_done_i,
+  output logic             give_valid_o,
+  input  logic             give_ready_i,
+  output tx_give_t         give_o,
+  input  logic             give_done_i,
+  input  logic             give_ok_i,
   output logic             owe_o,
   output logic [MsgW-1:0]  owe_msg_o,
   output logic             move_o,
@@ -73,7 +74,7 @@ module tx_waits_probe
   input  logic             wr_rsp_valid_i,
   input  logic             wr_rsp_error_i,
 
-  output logic             kept_o,      // Strobe: a descriptor moved to the spill area.
+  output logic             kept_o,      // Strobe: a descriptor waits.
   output logic [TxW-1:0]   kept_ctx_o,
   output logic [15:0]      kept_position_o,
   output logic             again_o,     // Strobe: one came back.
@@ -90,15 +91,17 @@ module tx_waits_probe
   logic [$clog2(MessageShare):0] look_count;
   logic                        look_stuck, look_waits, take, forget, ready, stir_flows, stir_spill;
   logic [TxW-1:0]              forget_ctx, av_ctx;
-  logic                        keep_valid, keep_done, keep_ok, again_valid, again_seen, again_taken;
-  logic                        again_holds, put, pop, some, flow_room, wake_valid, wake_take, renew;
+  logic                        again_valid, again_seen, again_taken, again_holds, put, pop, some, flow_room, wake_valid, wake_take, renew;
   logic                        barred, av_invalidate, credit_take, idle_fetch, idle_flows, idle_spill;
-  tx_keep_t                    keep;
+  tx_keep_t                    kept;
   tx_again_t                   again;
-  logic [RingLog2Max-1:0]      slot, first;
-  tx_wait_t                    wait_in, wait_out;
+  logic [RingLog2Max-1:0]      number, put_number, first;
+  tx_wait_t                    waiting;
+  logic [NumTx-1:0]            closed, keep_ok;
+  logic                        keep;
+  tx_keep_t                    keep_data;
   logic [CqW-1:0]              credit_cq;
-  logic [NumStat-1:0]          stat_fetch, stat_spill;
+  logic [NumStat-1:0]          stat_fetch;
 
   logic         put_begin, put_valid, put_last, put_ok;
   logic [511:0] pushed;
@@ -138,7 +141,7 @@ module tx_waits_probe
     .look_flow_o(look_flow), .look_count_i(look_count), .look_stuck_i(look_stuck),
     .look_waits_i(look_waits), .take_o(take), .forget_o(forget), .forget_ctx_o(forget_ctx),
     .waits_i(waits), .flows_ready_i(ready), .stir_i(stir_flows || stir_spill),
-    .keep_valid_o(keep_valid), .keep_o(keep), .keep_done_i(keep_done), .keep_ok_i(keep_ok),
+    .keep_o(keep), .keep_data_o(keep_data), .keep_ok_i(keep_ok),
     .again_valid_i(again_valid), .again_i(again), .again_seen_o(again_seen),
     .again_taken_o(again_taken), .again_holds_o(again_holds), .room_o(room),
     .alive_o(alive), .gen_o(gen), .head_cell_o(head_cell), .ring_log2_o(log2),
@@ -150,12 +153,13 @@ module tx_waits_probe
     .clk_i, .rst_ni, .look_flow_i(look_flow), .look_count_o(look_count),
     .look_stuck_o(look_stuck), .look_waits_o(look_waits), .take_i(take), .forget_i(forget),
     .forget_ctx_i(forget_ctx), .waits_o(waits),
+    .keep_i(keep), .keep_data_i(keep_data), .keep_ok_o(keep_ok), .ring_log2_i(log2), .closed_i(closed),
     .msg_valid_i(msg_valid), .msg_index_i,
     .msg_flow_i(flow_of(op_o.ctx, op_o.peer, op_o.rx_index, op_o.rud)),
     .msg_sends_i(op_o.status == StatusOk && op_o.opcode != OpcodeNop),
     .enq_i, .enq_msg_i, .enq_pdc_i, .free_i, .free_msg_i, .stuck_i,
-    .flow_i(flow), .put_i(put), .slot_i(slot), .info_i(wait_in), .head_o(first),
-    .info_o(wait_out), .pop_i(pop), .some_o(some), .room_o(flow_room),
+    .put_o(put), .put_data_o(kept), .put_number_o(put_number),
+    .flow_i(flow), .head_o(first), .number_i(number), .info_o(waiting), .pop_i(pop), .some_o(some), .room_o(flow_room),
     .wake_valid_o(wake_valid), .wake_flow_o(wake_flow), .wake_take_i(wake_take),
     .renew_i(renew), .barred_i(barred), .open_i(room), .stir_o(stir_flows), .ready_o(ready),
     .idle_o(idle_flows)
@@ -167,12 +171,11 @@ module tx_waits_probe
     .msg_valid_i(msg_valid), .msg_index_i, .msg_packet_i(msg_packet), .msg_done_i(msg_done),
     .enq_i, .enq_msg_i, .enq_pdc_i, .pop_i, .pop_msg_i(free_msg_i), .done_i(free_i),
     .done_msg_i(free_msg_i), .free_i, .free_msg_i, .stuck_i,
-    .owe_o, .owe_msg_o, .spill_valid_o, .spill_ready_i, .spill_msg_o, .spill_done_i,
-    .keep_valid_i(keep_valid), .keep_i(keep), .keep_done_o(keep_done), .keep_ok_o(keep_ok),
+    .owe_o, .owe_msg_o, .give_valid_o, .give_ready_i, .give_o, .give_done_i, .give_ok_i,
+    .put_i(put), .put_data_i(kept), .put_number_i(put_number), .closed_o(closed),
     .again_valid_o(again_valid), .again_o(again), .again_seen_i(again_seen),
     .again_taken_i(again_taken), .again_holds_i(again_holds), .room_i(room),
-    .flow_o(flow), .put_o(put), .slot_o(slot), .wait_o(wait_in), .first_i(first),
-    .wait_i(wait_out), .pop_o(pop), .some_i(some), .flow_room_i(flow_room),
+    .flow_o(flow), .first_i(first), .number_o(number), .wait_i(waiting), .pop_o(pop), .some_i(some), .flow_room_i(flow_room),
     .wake_valid_i(wake_valid), .wake_flow_i(wake_flow), .wake_take_o(wake_take),
     .renew_o(renew), .barred_o(barred), .stir_o(stir_spill),
     .move_o, .move_msg_o, .move_slot_o, .seq_issued_i('0), .seq_done_i('0),
@@ -181,16 +184,16 @@ module tx_waits_probe
     .rd_rsp_data_i(spill_rd_rsp_data_i), .rd_rsp_last_i(spill_rd_rsp_last_i),
     .rd_rsp_error_i(spill_rd_rsp_error_i),
     .wr_valid_o, .wr_ready_i, .wr_req_o, .wr_data_valid_o, .wr_data_ready_i, .wr_data_o,
-    .wr_rsp_valid_i, .wr_rsp_error_i, .busy_o(busy), .stat_o(stat_spill), .idle_o(idle_spill)
+    .wr_rsp_valid_i, .wr_rsp_error_i, .busy_o(busy), .idle_o(idle_spill)
   );
 
   assign kept_o  = put;
-  assign kept_ctx_o      = flow[FlowW-1 -: TxW];
-  assign kept_position_o = wait_in.position;
+  assign kept_ctx_o      = kept.ctx;
+  assign kept_position_o = kept.position;
   assign again_o = pop;
   assign idle_o  = idle_fetch && idle_flows && idle_spill;
 
   logic unused;
   assign unused = ^{av_invalidate, av_ctx, credit_take, credit_cq, head_cell, counters, stat_fetch,
-                    stat_spill, put_begin, put_valid, put_last, put_ok, pushed, fetched.av_base, fetched.av_entries};
+                    put_begin, put_valid, put_last, put_ok, pushed, fetched.av_base, fetched.av_entries};
 endmodule

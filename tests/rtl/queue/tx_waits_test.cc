@@ -165,17 +165,33 @@ TEST(TxWaitsTest, PeersWithoutAPdcAreStuck) {
   EXPECT_TRUE(b.Empty());
 }
 
-TEST(TxWaitsTest, WithoutAnAreaOperationsWaitInTheRing) {
+// They keep their slots; others go on as far as the ring reaches.
+TEST(TxWaitsTest, WithoutAnAreaAStuckPeerHoldsItsShareAndSlots) {
   Bench b(Seed(4));
   b.Enable(0, 8, /*area=*/false);
   b.stuck[Bench::Pdc(0, 1)] = true;
-  for (uint64_t i = 0; i < 200; ++i) {
-    ASSERT_TRUE(b.Post(0, Send(1, i)));
+  uint64_t n = 0;
+  for (; n < 100; ++n) {
+    ASSERT_TRUE(b.Post(0, Send(1, n)));
     b.Run(10);
   }
-  b.Run(1000);
-  EXPECT_EQ(b.left, 200U);
-  EXPECT_EQ(b.kept, 0U);
+  for (; n < 256; ++n) {
+    ASSERT_TRUE(b.Post(0, Send(2, n)));
+    b.Run(10);
+  }
+  b.Run(2000);
+  EXPECT_EQ(b.contexts[0].count[1], kPeerShare);
+  EXPECT_EQ(b.kept, 100 - kPeerShare);
+  EXPECT_EQ(b.contexts[0].count[2], 0U);
+  EXPECT_EQ(b.contexts[0].head, 0U);
+  EXPECT_TRUE(b.spill_reads.requests.empty());
+  EXPECT_TRUE(b.writes.writes.empty());
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck.reset();
+  b.Run(20000);
+  EXPECT_TRUE(b.Empty());
+  EXPECT_EQ(b.kept, b.again);
+  EXPECT_EQ(b.contexts[0].head, 256U);
 }
 
 // Fills the table up to the limit of peer 1, and posts `more` behind.
@@ -186,27 +202,81 @@ void FillAndPost(Bench* b, uint32_t more) {
     b->Run(100);
   }
 }
+// The same in a ring of 128 slots, until what waits has lost its slots.
+void FillAndCrowd(Bench* b, uint32_t more) {
+  FillAndPost(b, more);
+  for (uint32_t i = kPeerShare + more; b->given < more && i < 2000; ++i) {
+    ASSERT_TRUE(b->Post(0, Send(2, i)));
+    b->Run(100);
+  }
+  b->Run(2000);
+  ASSERT_EQ(b->kept, more);
+  ASSERT_EQ(b->given, more);
+}
 
 TEST(TxWaitsTest, ARefusedAreaLeavesTheRingAsItIs) {
   for (const bool read : {true, false}) {
     Bench b(Seed(5));
-    (read ? b.spill_reads.refuse_from : b.writes.refuse_from) = 0;
+    // Only the ring slot of the first that waits.
+    if (read) {
+      b.spill_reads.refuse_from = Bench::Ring(0) + kPeerShare * kSlotBytes;
+      b.spill_reads.refuse_to = b.spill_reads.refuse_from + kSlotBytes;
+    } else {
+      b.writes.refuse_from = 0;
+    }
     b.Enable(0, 7);
     FillAndPost(&b, 20);
+    for (uint32_t i = 0; i < 128 - kPeerShare - 20; ++i) {
+      ASSERT_TRUE(b.Post(0, Send(2, i)));
+      b.Run(100);
+    }
     b.Run(3000);
-    EXPECT_EQ(b.kept, 0U);
-    EXPECT_EQ(b.left, kPeerShare);
-    EXPECT_EQ(b.spill_reads.requests.size(), 1U);
+    EXPECT_EQ(b.kept, 20U);
+    EXPECT_LE(b.given, read ? 64U : 0U);
+    EXPECT_LE(b.contexts[0].head, kPeerShare);
     EXPECT_TRUE(b.dut->idle_o);
+    b.spill_reads.refuse_from = b.spill_reads.refuse_to;
     b.stuck.reset();
-    b.Run(10000);
+    b.Run(20000);
     EXPECT_TRUE(b.Empty());
-    EXPECT_EQ(b.left, kPeerShare + 20);
+    EXPECT_EQ(b.left, 128U);
+    EXPECT_TRUE(b.dut->idle_o);
   }
 }
 
+TEST(TxWaitsTest, MoreThanSixteenAreSpilledAtATimeAndOthersGoOn) {
+  Bench b(Seed(13));
+  b.spill_reads.latency = b.writes.latency = 200;
+  b.Enable(0, 8);
+  b.stuck[Bench::Pdc(0, 1)] = true;
+  uint64_t n = 0;
+  for (; n < kPeerShare; ++n) {
+    ASSERT_TRUE(b.Post(0, Send(1, n)));
+    b.Run(100);
+  }
+  // A ring's worth several times over, every tenth to the stuck peer.
+  const uint64_t start = b.cycle;
+  uint32_t posted = 0;
+  for (int i = 0; i < 100000 && posted < 1500; ++i) {
+    if (b.Post(0, Send(posted % 10 == 0 ? 1 : 2, n))) {
+      ++posted;
+      ++n;
+    }
+    b.Run(4);
+  }
+  EXPECT_EQ(posted, 1500U);
+  EXPECT_GE(b.together, 16U);
+  EXPECT_GT(b.given, 100U);
+  // Each on its own would take 400 cycles and more.
+  EXPECT_LT(b.cycle - start, 150U * 400U / 2);
+  b.stuck.reset();
+  for (int i = 0; i < 100000 && !b.Empty(); ++i) b.Tick();
+  EXPECT_TRUE(b.Empty());
+  EXPECT_EQ(b.kept, b.again);
+}
+
 // What came back is checked as if it had been read first.
-TEST(TxWaitsTest, WhatIsSpoiledInTheAreaEndsInAnError) {
+TEST(TxWaitsTest, WhatIsSpoiledWhileItWaitsEndsInAnError) {
   struct Case {
     std::function<void(Bench*, uint64_t)> spoil;
     Status status;
@@ -239,25 +309,40 @@ TEST(TxWaitsTest, WhatIsSpoiledInTheAreaEndsInAnError) {
        },
        Status::kBadLength},
   };
-  for (const Case& one : cases) {
-    Bench b(Seed(6));
-    b.Enable(0, 7);
-    FillAndPost(&b, 3);
-    b.Run(1000);
-    ASSERT_EQ(b.kept, 3U);
-    one.spoil(&b, b.writes.writes[1].request.addr);
-    b.stuck.reset();
-    b.Run(5000);
-    ASSERT_EQ(b.failed.size(), 1U);
-    EXPECT_EQ(b.failed[0].status, one.status);
-    EXPECT_EQ(b.failed[0].position, kPeerShare + 1);
-    EXPECT_EQ(b.left, kPeerShare + 2);
-    // The context is in error now, and all room is free again.
-    ASSERT_TRUE(b.Post(0, Send(2, 100)));
-    b.Run(1000);
-    ASSERT_EQ(b.failed.size(), 2U);
-    EXPECT_EQ(b.failed[1].status, Status::kFlushed);
-    EXPECT_TRUE(b.dut->idle_o);
+  for (const bool in_area : {false, true}) {
+    for (const Case& one : cases) {
+      Bench b(Seed(6));
+      b.Enable(0, 7);
+      uint64_t at = b.Address(0, kPeerShare + 1);
+      if (in_area) {
+        FillAndCrowd(&b, 3);
+        for (const auto& write : b.writes.writes) {
+          if (write.data.size() != kSlotBytes) continue;
+          TxDesc d;
+          std::memcpy(&d, write.data.data(), sizeof d);
+          if (d.position == kPeerShare + 1) at = write.request.addr;
+        }
+        ASSERT_GE(at, b.contexts[0].cfg.spill_base);
+      } else {
+        FillAndPost(&b, 3);
+        b.Run(1000);
+        ASSERT_EQ(b.kept, 3U);
+      }
+      const size_t others = b.left - kPeerShare;
+      one.spoil(&b, at);
+      b.stuck.reset();
+      b.Run(5000);
+      ASSERT_EQ(b.failed.size(), 1U);
+      EXPECT_EQ(b.failed[0].status, one.status);
+      EXPECT_EQ(b.failed[0].position, kPeerShare + 1);
+      EXPECT_EQ(b.left, others + kPeerShare + 2);
+      // The context is in error now, and all room is free again.
+      ASSERT_TRUE(b.Post(0, Send(2, 100)));
+      b.Run(1000);
+      ASSERT_EQ(b.failed.size(), 2U);
+      EXPECT_EQ(b.failed[1].status, Status::kFlushed);
+      EXPECT_TRUE(b.dut->idle_o);
+    }
   }
 }
 
@@ -296,12 +381,13 @@ TEST(TxWaitsTest, APeerThatIsFoundStuckIsLookedAtAtOnce) {
   EXPECT_GE(b.contexts[0].head, 500 - 512 * 3 / 4);
 }
 
-// Its slots cannot leave at once; then it may go itself.
-TEST(TxWaitsTest, WhatIsMarkedEndsWithACompletion) {
-  for (uint32_t delay = 0; delay < 8; ++delay) {
+// Its peer answers again while its slots are being released.
+TEST(TxWaitsTest, WhatIsMarkedLeavesWithoutItsSlots) {
+  for (uint32_t delay = 0; delay < 120; delay += 40) {
     SCOPED_TRACE(delay);
     Bench b(Seed(8));
     b.Enable(0, 7);
+    b.spill_reads.latency = b.writes.latency = 50;
     const uint32_t posted = kPeerShare + 98;
     b.stuck[Bench::Pdc(0, 1)] = true;
     uint32_t n = 0;
@@ -310,13 +396,14 @@ TEST(TxWaitsTest, WhatIsMarkedEndsWithACompletion) {
       b.Tick();
     }
     ASSERT_NE(b.Mark(0, kPeerShare).given, 0U);
+    b.stuck.reset();
+    b.end_one_in = 1 + delay % 3;
+    b.Run(int(delay));
     b.dut->credit_ok_i = 0;
     b.Run(1000);
-    EXPECT_EQ(b.hollow, 0U);
-    b.stuck.reset();
-    b.Run(int(1000 + delay));
     b.dut->credit_ok_i = ~0U;
     b.Run(20000);
+    EXPECT_GT(b.given, 0U);
     EXPECT_TRUE(b.Empty());
     EXPECT_EQ(b.contexts[0].head, n);
     EXPECT_TRUE(b.dut->idle_o);
@@ -324,7 +411,7 @@ TEST(TxWaitsTest, WhatIsMarkedEndsWithACompletion) {
 }
 
 TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
-  size_t kept = 0, hollow = 0;
+  size_t kept = 0, given = 0;
   for (uint32_t seed = Seed(20), end = seed + 8; seed < end; ++seed) {
     SCOPED_TRACE(seed);
     Bench b(seed);
@@ -349,7 +436,7 @@ TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
       if (::testing::Test::HasFatalFailure()) return;
     }
     kept += b.kept;
-    hollow += b.hollow;
+    given += b.given;
     b.stuck.reset();
     b.parks = false;
     b.dut->credit_ok_i = ~0U;
@@ -363,11 +450,11 @@ TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
     EXPECT_TRUE(b.dut->idle_o);
   }
   EXPECT_GT(kept, 200U);
-  EXPECT_GT(hollow, 25U);
+  EXPECT_GT(given, 25U);
 }
 
 TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
-  size_t kept = 0, hollow = 0;
+  size_t kept = 0, given = 0;
   for (uint32_t seed = Seed(40), end = seed + 8; seed < end; ++seed) {
     SCOPED_TRACE(seed);
     Bench b(seed);
@@ -389,7 +476,7 @@ TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
       if (::testing::Test::HasFatalFailure()) return;
     }
     kept += b.kept;
-    hollow += b.hollow;
+    given += b.given;
     b.stuck.reset();
     for (int i = 0; i < 100000 && !b.Empty(); ++i) {
       b.Tick();
@@ -400,7 +487,7 @@ TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
     EXPECT_TRUE(b.dut->idle_o);
   }
   EXPECT_GT(kept, 200U);
-  EXPECT_GT(hollow, 25U);
+  EXPECT_GT(given, 25U);
 }
 
 }  // namespace
