@@ -15,7 +15,7 @@ SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd conformance mutants demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd conformance mutants demo lint architecture contract performance bench bench-check fuzz soak coverage synth clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -140,6 +140,11 @@ coverage: ## Measure the coverage of RTL units, write docs/coverage.md
 	  { cat $(BUILD)/coverage/configure.log; exit 1; }
 	@cmake --build $(BUILD)/coverage -j $(JOBS) --target heddle_rtl_tests
 	@scripts/coverage --build $(BUILD)/coverage run
+
+# With UNIT="heddle_cq heddle_nscc", the rows of these alone. An hour for all.
+synth: ## Synthesize RTL units for an FPGA, write docs/synthesis.md
+	@scripts/packages synth
+	@scripts/synth --build $(BUILD) --jobs $(JOBS) --page docs/synthesis.md $(UNIT)
 
 clean: ## Remove the build outputs
 	@rm -rf $(BUILD)

@@ -75,10 +75,11 @@ def fetch_yosys(build):
     return folder
 
 
-def run_yosys(folder, script, sources):
+def run_yosys(folder, script, sources, written_to):
+    """Runs a script on sources; the files that it writes land in a folder."""
     if not shutil.which("node"):
         raise CannotRun("no node to run @yowasp/yosys")
-    command = ["node", str(SCRIPTS / "yosys.mjs"), str(folder), script, *map(str, sources)]
+    command = ["node", str(SCRIPTS / "yosys.mjs"), str(folder), str(written_to), script, *map(str, sources)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -87,7 +88,8 @@ def type_widths(folder, packages_file, types):
     probe = packages_file.with_name("widths.sv")
     ports = ", ".join(f"input {t} w_{t.split('::')[1]}" for t in sorted(types))
     probe.write_text(f"module widths({ports}); endmodule\n")
-    run = run_yosys(folder, "read_verilog -sv packages.sv widths.sv; proc; write_json", [packages_file, probe])
+    run = run_yosys(folder, "read_verilog -sv packages.sv widths.sv; proc; write_json", [packages_file, probe],
+                    packages_file.parent)
     if run.returncode:
         raise ValueError(run.stderr)
     netlist = json.loads(run.stdout[run.stdout.index("{"):])
@@ -105,31 +107,40 @@ def measure_own_types(text):
     return text
 
 
+def write_plain_sources(root, folder, work):
+    """Writes the RTL as Yosys 0.55 reads it: its packages as one, packages.sv, and widths of types as numbers.
+
+    Returns the names of the modules' files. Raises ValueError where a type cannot be measured.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    rtl = root / "hw/rtl"
+    modules = [p for p in sorted(rtl.rglob("*.sv")) if p not in packages(root)]
+    qualify_packages.main([str(work), *map(str, [*packages(root), *modules, *sorted(rtl.rglob("*.svh"))])])
+    bits = re.compile(rf"\$bits\(\s*({qualify_packages.MERGED}::\w+_[te])\s*\)")
+    texts = {p.name: (work / p.name).read_text() for p in modules}
+    types = {t for text in texts.values() for t in bits.findall(text)}
+    widths = type_widths(folder, work / "packages.sv", types) if types else {}
+    for name, text in texts.items():
+        text = bits.sub(lambda m: str(widths[m.group(1)]), text)
+        (work / name).write_text(measure_own_types(text))
+    return list(texts)
+
+
 def check_yosys(root, build):
     """Reads and elaborates everything below the top; nothing is simulated."""
     top_file(root)
     folder = fetch_yosys(build)
     work = build / "yosys/rtl"
-    shutil.rmtree(work, ignore_errors=True)
-    rtl = root / "hw/rtl"
-    modules = [p for p in sorted(rtl.rglob("*.sv")) if p not in packages(root)]
-    headers = sorted(rtl.rglob("*.svh"))
-    qualify_packages.main([str(work), *map(str, [*packages(root), *modules, *headers])])
-    bits = re.compile(rf"\$bits\(\s*({qualify_packages.MERGED}::\w+_[te])\s*\)")
-    texts = {p.name: (work / p.name).read_text() for p in modules}
-    types = {t for text in texts.values() for t in bits.findall(text)}
     try:
-        widths = type_widths(folder, work / "packages.sv", types) if types else {}
-        for name, text in texts.items():
-            text = bits.sub(lambda m: str(widths[m.group(1)]), text)
-            (work / name).write_text(measure_own_types(text))
+        names = write_plain_sources(root, folder, work)
     except ValueError as error:
         yield f"hw/rtl: yosys: {error}"
         return
-    names = " ".join(texts)
-    script = (f"read_verilog -sv packages.sv {names}; chparam -set DataW {YOSYS_WIDTH} {TOP}; "
+    script = (f"read_verilog -sv packages.sv {' '.join(names)}; chparam -set DataW {YOSYS_WIDTH} {TOP}; "
               f"hierarchy -check -top {TOP}; proc; check -assert")
-    run = run_yosys(folder, script, [work / "packages.sv", *(work / n for n in texts), *headers])
+    headers = sorted((root / "hw/rtl").rglob("*.svh"))
+    run = run_yosys(folder, script, [work / "packages.sv", *(work / n for n in names), *headers], work)
     errors = [line for line in run.stderr.splitlines() if "ERROR" in line or "Warning" in line]
     if run.returncode:
         yield f"hw/rtl: yosys at {YOSYS_WIDTH} bits: " + "\n".join(errors[-20:] or [run.stderr])

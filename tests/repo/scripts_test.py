@@ -344,7 +344,7 @@ class Make(unittest.TestCase):
         targets = [line.split()[0] for line in run.stdout.splitlines()]
         self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan",
                                    "one-definition", "test-debug", "test-vm", "test-vm-iommufd", "conformance", "mutants", "demo",
-                                   "lint", "architecture", "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
+                                   "lint", "architecture", "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "synth", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)
 
