@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion windows of the PDCs: fixed, or NSCC (UET 3.1).
 //
-// In order: events change the window of their PDC one after the other; a window that changed is offered
-//           until it is taken.
+// Takes:    an event in each cycle, whatever waits. Events of a PDC that wait are merged: packets and lost
+//           packets are added up (to a window at most), marks are kept, round trip and time are the newest.
+// In order: PDCs take turns; of one, an opening drops what was before, and a time-out precedes what was
+//           acknowledged, that what was lost. A window that changed is offered until it is taken.
 // Same:     in whole numbers as hw/soft/transport/congestion.cc, whose windows it has after the same
 //           events. A packet counts as one of the payload MTU.
-// Latency:  10 to 40 cycles for an event.
+// Latency:  14 to 44 cycles for an event.
 
 `include "heddle_assert.svh"
 
@@ -20,9 +22,9 @@ module heddle_nscc
   input  port_cfg_t       port_i,
   input  transport_cfg_t  transport_i,
 
-  input  logic            event_valid_i,
-  output logic            event_ready_o,  // Room for two: its source decides a cycle before.
+  input  logic            event_valid_i,  // Only while `ready_o`.
   input  nscc_event_t     event_i,
+  output logic            ready_o,        // Its memories are initialised.
 
   output logic            window_valid_o,
   input  logic            window_ready_i,
@@ -37,7 +39,6 @@ module heddle_nscc
   localparam int unsigned WindowW  = 20 + Fraction;
   localparam int unsigned TimeW    = 24;  // ns.
   localparam int unsigned BytesW   = 20;  // What one event can be about.
-  localparam int unsigned Depth    = 64;
   // Without UDP or entropy header.
   localparam logic [23:0] HeaderBytes = 24'(PdsRequestBytes + SesStdBytes + CrcBytes + NsccPacketBytes);
   localparam int unsigned FastLow  = 16 - Fraction;  // scaling_a is in 2^-16.
@@ -59,7 +60,7 @@ module heddle_nscc
   } nscc_t;
 
   typedef enum logic [3:0] {
-    StIdle, StLoad, StAck, StAverage, StAdapt, StJudge, StAdd, StRatio, StCut, StApply, StGain,
+    StIdle, StTake, StLoad, StAck, StAverage, StAdapt, StJudge, StAdd, StRatio, StCut, StApply, StGain,
     StLoss, StSize, StWrite
   } state_e;
 
@@ -97,22 +98,57 @@ module heddle_nscc
   end
 
   // -------------------------------------------------------------------- events
-  logic                   event_ready, event_valid, take;
-  nscc_event_t            event_next, e_q;
-  logic [$clog2(Depth):0] event_count;
-  heddle_fifo #(.Width($bits(nscc_event_t)), .Depth(Depth)) u_events (
-    .clk_i, .rst_ni, .valid_i(event_valid_i), .ready_o(event_ready), .data_i(event_i),
-    .valid_o(event_valid), .ready_i(take), .data_o(event_next), .count_o(event_count)
+  // Waiting events of each PDC, merged, and the PDCs that have some, each once.
+  typedef struct packed {
+    logic        waits;
+    nscc_event_t what;
+  } waiting_t;
+  waiting_t    old, merged;
+  nscc_event_t came_q, in_q, e_q;  // Its record is read; merged.
+  logic        came_valid_q, in_valid_q, take, taken_q, stored, ready, next_valid, queue_room;
+  logic        unused_old_error, unused_state_error, old_ready, state_ready;
+  logic [PdcW-1:0] next_pdc;
+  logic [PdcW:0]   unused_count;
+
+  function automatic logic [FlightW-1:0] together(logic [FlightW-1:0] a, logic [FlightW-1:0] b);
+    logic [FlightW:0] sum;
+    sum      = {1'b0, a} + {1'b0, b};
+    together = sum > (FlightW+1)'(PdcWindow) ? FlightW'(PdcWindow) : sum[FlightW-1:0];
+  endfunction
+
+  always_comb begin
+    merged.waits = in_valid_q;
+    merged.what  = in_q;
+    if (old.waits && !in_q.open) begin
+      merged.what.open    = old.what.open;
+      merged.what.timeout = old.what.timeout || in_q.timeout;
+      merged.what.ack     = old.what.ack || in_q.ack;
+      merged.what.packets = together(old.what.packets, in_q.packets);
+      merged.what.marked  = old.what.marked || in_q.marked;
+      merged.what.lost    = together(old.what.lost, in_q.lost);
+      merged.what.trim    = old.what.trim || in_q.trim;
+      if (in_q.rtt == '0) merged.what.rtt = old.what.rtt;
+    end
+  end
+  // An event that came goes before one that is taken.
+  heddle_mem #(.Width($bits(waiting_t)), .Depth(NumPdc)) u_waiting (
+    .clk_i, .rst_ni, .wen_i(in_valid_q || taken_q), .waddr_i(in_valid_q ? in_q.pdc : e_q.pdc), .wdata_i(merged),
+    .raddr_i(came_valid_q ? came_q.pdc : next_pdc), .rdata_o(old), .error_o(unused_old_error), .ready_o(old_ready)
   );
-  assign event_ready_o = event_count <= ($clog2(Depth)+1)'(Depth - 2);
+  heddle_fifo #(.Width(PdcW), .Depth(NumPdc)) u_queue (
+    .clk_i, .rst_ni, .valid_i(in_valid_q && !old.waits), .ready_o(queue_room), .data_i(in_q.pdc),
+    .valid_o(next_valid), .ready_i(take), .data_o(next_pdc), .count_o(unused_count)
+  );
 
   state_e state_q;
   nscc_t  s_q, d, loaded;
-  logic   stored, unused_error, ready;
-  assign take = state_q == StIdle && event_valid && ready;
+  assign ready   = old_ready && state_ready;
+  assign ready_o = ready;
+  assign take    = state_q == StIdle && next_valid && ready && !came_valid_q;
+  assign taken_q = state_q == StTake;
   heddle_mem #(.Width($bits(nscc_t)), .Depth(NumPdc)) u_state (
     .clk_i, .rst_ni, .wen_i(stored), .waddr_i(e_q.pdc), .wdata_i(s_q),
-    .raddr_i(event_next.pdc), .rdata_o(loaded), .error_o(unused_error), .ready_o(ready)
+    .raddr_i(e_q.pdc), .rdata_o(loaded), .error_o(unused_state_error), .ready_o(state_ready)
   );
 
   // ------------------------------------------------------------------- one step
@@ -195,8 +231,9 @@ module heddle_nscc
         if (e_q.open) begin
           d      = '0;
           d.cwnd = max_q;
-        end else if (e_q.timeout) begin
-          d.cwnd     = bounded({3'b0, loaded.cwnd[WindowW-1:1]}, min_q, max_q);
+        end
+        if (e_q.timeout) begin
+          d.cwnd     = bounded({3'b0, d.cwnd[WindowW-1:1]}, min_q, max_q);
           d.increase = '0;
           d.fast     = '0;
         end
@@ -272,14 +309,19 @@ module heddle_nscc
       state_q        <= StIdle;
       window_valid_q <= 1'b0;
       written_q      <= 1'b0;
+      came_valid_q   <= 1'b0;
+      in_valid_q     <= 1'b0;
     end else begin
+      came_valid_q <= event_valid_i;
+      in_valid_q   <= came_valid_q;
       if (window_ready_i) window_valid_q <= 1'b0;
       unique case (state_q)
         StIdle: begin
           written_q <= 1'b0;
-          if (take) state_q <= StLoad;
+          if (take) state_q <= StTake;
         end
-        StLoad:    state_q <= e_q.open || e_q.timeout ? StSize : e_q.ack ? StAck : after;
+        StTake:    state_q <= StLoad;
+        StLoad:    state_q <= e_q.ack ? StAck : after;
         StAck:     state_q <= e_q.rtt != '0 ? StAverage : StApply;
         StAverage: state_q <= StAdapt;
         StAdapt:   state_q <= losing_q ? StSize : StJudge;
@@ -307,7 +349,10 @@ module heddle_nscc
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) e_q <= event_next;
+    came_q <= event_i;
+    in_q   <= came_q;
+    if (take) e_q.pdc <= next_pdc;
+    if (taken_q) e_q <= old.what;
     if (!divided) begin
       rem_q      <= rem_d;
       low_q      <= low_d;
@@ -356,10 +401,12 @@ module heddle_nscc
     endcase
   end
   assign window_valid_o = window_valid_q;
-  assign idle_o = ready && state_q == StIdle && !written_q && !event_valid && !window_valid_q;
+  assign idle_o = ready && state_q == StIdle && !written_q && !came_valid_q && !in_valid_q && !next_valid && !window_valid_q;
 
   logic unused;
-  assign unused = ^{port_i, transport_i, unused_error, event_ready};
+  assign unused = ^{port_i, transport_i, unused_old_error, unused_state_error, unused_count};
 
-  `HEDDLE_ASSERT(EventsFit_A, !event_valid_i || event_ready)
+  `HEDDLE_ASSERT(ReadyForEvents_A, event_valid_i |-> ready)
+  `HEDDLE_ASSERT(EachWaitsOnce_A, in_valid_q && !old.waits |-> queue_room)
+  `HEDDLE_ASSERT(TakenWaits_A, taken_q && !in_valid_q |-> old.waits)
 endmodule

@@ -187,7 +187,7 @@ module heddle_pdc_tx
   logic [PdcW-1:0] pdc, pdc_q;
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
-  logic            limited, ruled, rule_room;        // There is a congestion window; it changes.
+  logic            limited, ruled;                   // There is a congestion window; it changes.
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
@@ -214,7 +214,7 @@ module heddle_pdc_tx
     pdc = send_pdc;
     if (!ready_mem) begin
       ev = EvNone;
-    end else if (open_valid_i && walk_room && rule_room) begin
+    end else if (open_valid_i && walk_room) begin
       ev  = EvOpen;
       pdc = open_pdc_i;
     end else if (due_valid_i) begin  // Before the PDC to which they belong ends.
@@ -223,13 +223,13 @@ module heddle_pdc_tx
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
-    end else if (scan_hit && walk_room && rule_room) begin  // Rare, as is the next; a flood of ACKs must not hold it up.
+    end else if (scan_hit && walk_room) begin  // Rare, as is the next; a flood of ACKs must not hold it up.
       ev  = EvTimer;
       pdc = scan_pdc;
     end else if (leave_any && walk_room) begin
       ev  = EvLeave;
       pdc = leave_pdc;
-    end else if (ack_valid_i && walk_room && rule_room) begin
+    end else if (ack_valid_i && walk_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
     end else if (window_valid) begin
@@ -285,11 +285,11 @@ module heddle_pdc_tx
   );
   assign s         = pdc_t'(s_raw);
   assign id        = identity_t'(id_raw);
-  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy;
+  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy && nscc_rdy;
 
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
-  logic               window_err, window_rdy;
+  logic               window_err, window_rdy, nscc_rdy;
   heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
     .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
     .raddr_i(pdc), .rdata_o(allowed), .error_o(window_err), .ready_o(window_rdy)
@@ -851,12 +851,11 @@ module heddle_pdc_tx
     end
   end
 
-  logic        rule_ready, nscc_idle;
+  logic        nscc_idle;
   logic [19:0] unused_bytes;
-  assign rule_room = !limited || rule_ready;
   heddle_nscc u_nscc (
     .clk_i, .rst_ni, .port_i, .transport_i,
-    .event_valid_i(rule), .event_ready_o(rule_ready), .event_i(rule_event),
+    .event_valid_i(rule), .event_i(rule_event), .ready_o(nscc_rdy),
     .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
     .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
   );

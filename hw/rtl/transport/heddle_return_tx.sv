@@ -103,7 +103,7 @@ module heddle_return_tx
   logic [PdcW-1:0] pdc, pdc_q;
   logic            ready, pkt_room, timer_due;
   logic [PdcW-1:0] timer_pdc;
-  logic            limited, ruled, rule_room;  // There is a congestion window; it changes.
+  logic            limited, ruled;  // There is a congestion window; it changes.
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
@@ -128,13 +128,13 @@ module heddle_return_tx
     pdc = send_pdc;
     if (!ready) begin
       ev = EvNone;
-    end else if (job_valid_i && rule_room) begin
+    end else if (job_valid_i) begin
       ev  = EvJob;
       pdc = job_i.pdc;
-    end else if (timer_due && rule_room) begin
+    end else if (timer_due) begin
       ev  = EvTimer;
       pdc = timer_pdc;
-    end else if (ack_valid_i && rule_room) begin
+    end else if (ack_valid_i) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
     end else if (sweep_valid_i && !sweep_done_o) begin
@@ -188,12 +188,12 @@ module heddle_return_tx
   );
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
-  logic               unused_window_err, window_rdy;
+  logic               unused_window_err, window_rdy, nscc_rdy;
   heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
     .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
     .raddr_i(pdc), .rdata_o(allowed), .error_o(unused_window_err), .ready_o(window_rdy)
   );
-  assign ready = state_rdy && route_rdy && timer_rdy && window_rdy;
+  assign ready = state_rdy && route_rdy && timer_rdy && window_rdy && nscc_rdy;
 
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
@@ -466,13 +466,12 @@ module heddle_return_tx
   assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
 
   // ------------------------------------------------------------------ congestion
-  logic        sole, measured, rule, rule_ready, nscc_idle;
+  logic        sole, measured, rule, nscc_idle;
   logic [23:0] trip;
   logic [19:0] unused_bytes;
   nscc_event_t rule_event;
   assign limited   = transport_i.cwnd_bytes != '0;
   assign ruled     = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
-  assign rule_room = !limited || rule_ready;
   heddle_round_trip #(.Depth(NumPdc * ReturnWindow)) u_round_trip (
     .clk_i, .rst_ni, .now_ns_i,
     .sent_i(send_now && ruled), .sent_place_i({pdc_q, s.nxt[ReturnW-1:0]}), .sent_sole_i(fresh),
@@ -506,7 +505,7 @@ module heddle_return_tx
   end
   heddle_nscc u_nscc (
     .clk_i, .rst_ni, .port_i, .transport_i,
-    .event_valid_i(rule), .event_ready_o(rule_ready), .event_i(rule_event),
+    .event_valid_i(rule), .event_i(rule_event), .ready_o(nscc_rdy),
     .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
     .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
   );

@@ -58,7 +58,8 @@ class NsccTest : public testing::Test {
   void Cycle() {
     dut_->window_ready_i = Below(2) != 0;
     dut_.Settle();
-    const bool give = dut_->event_ready_o && !events_.empty();
+    // One at a time, as the soft device takes them, or all at once.
+    const bool give = !events_.empty() && (together_ || dut_->idle_o);
     dut_->event_valid_i = give;
     if (give) {
       rtl::Drive(dut_->event_i, events_.front());
@@ -75,21 +76,28 @@ class NsccTest : public testing::Test {
     for (int i = 0; i < cycles; ++i) Cycle();
   }
   void Drain() {
-    for (int i = 0; i < 100'000 && (!events_.empty() || !dut_->idle_o); ++i) {
+    for (int i = 0; i < 300'000 && (!events_.empty() || !dut_->idle_o); ++i) {
       Cycle();
     }
     EXPECT_TRUE(dut_->idle_o);
   }
 
-  // Gives the event to both; notes the window that the soft device has then.
+  // Gives the event to both.
   void Give(const rtl::NsccEvent& event) {
+    Expect(event);
+    events_.push_back(event);
+  }
+  // Notes the window that the soft device has after the event.
+  void Expect(const rtl::NsccEvent& event) {
     auto& [soft, packets] = windows_.at(event.pdc);
     if (event.open) {
       soft.Open(settings_);
       packets.reset();
-    } else if (event.timeout) {
+    }
+    if (event.timeout) {
       soft.OnTimeout();
-    } else if (event.ack) {
+    }
+    if (event.ack) {
       soft.OnAck(event.packets * packet_, event.rtt, event.marked, event.now);
     }
     if (event.lost != 0 && event.trim) {
@@ -102,7 +110,56 @@ class NsccTest : public testing::Test {
       packets = bytes / packet_;
       wanted_.push_back({event.pdc, *packets, bytes});
     }
-    events_.push_back(event);
+  }
+  // The event of a PDC when `event` follows `waiting`.
+  static rtl::NsccEvent Merged(const rtl::NsccEvent& waiting,
+                               const rtl::NsccEvent& event) {
+    if (event.open) {
+      return event;
+    }
+    const auto sum = [](uint8_t a, uint8_t b) {
+      return static_cast<uint8_t>(std::min(a + b, 64));
+    };
+    rtl::NsccEvent both = event;
+    both.open = waiting.open;
+    both.timeout |= waiting.timeout;
+    both.ack |= waiting.ack;
+    both.packets = sum(waiting.packets, event.packets);
+    both.rtt = event.rtt != 0 ? event.rtt : waiting.rtt;
+    both.marked |= waiting.marked;
+    both.lost = sum(waiting.lost, event.lost);
+    both.trim |= waiting.trim;
+    return both;
+  }
+  rtl::NsccEvent AnyEvent(uint32_t pdc, uint32_t now, uint32_t least,
+                          uint32_t marks, uint32_t losses) {
+    rtl::NsccEvent event{.pdc = static_cast<uint8_t>(pdc), .now = now};
+    if (Below(300) == 0) {
+      event.timeout = 1;
+    } else if (Below(1000) == 0) {
+      event.open = 1;
+    } else {
+      event.ack = Below(20) != 0;
+      if (event.ack) {
+        event.packets = static_cast<uint8_t>(Below(Below(4) == 0 ? 65 : 4));
+        event.rtt = AnyRtt(least);
+        event.marked = Below(100) < marks;
+      }
+      event.lost = static_cast<uint8_t>(Below(100) < losses ? Below(65) : 0);
+      event.trim = !event.ack && Below(2) != 0;
+    }
+    return event;
+  }
+  void ExpectTheWantedWindows(int round) {
+    ASSERT_EQ(got_.size(), wanted_.size()) << "round " << round;
+    for (size_t i = 0; i < got_.size(); ++i) {
+      ASSERT_EQ(got_[i].pdc, wanted_[i].pdc) << "window " << i;
+      ASSERT_EQ(got_[i].packets, wanted_[i].packets) << "window " << i;
+      ASSERT_EQ(got_[i].bytes, wanted_[i].bytes) << "window " << i;
+    }
+    windows_seen_ += got_.size();
+    got_.clear();
+    wanted_.clear();
   }
 
   uint32_t Below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
@@ -135,6 +192,7 @@ class NsccTest : public testing::Test {
   std::deque<rtl::NsccEvent> events_;
   std::vector<Window> got_, wanted_;
   size_t windows_seen_ = 0;
+  bool together_ = false;  // Events come one in each cycle.
   sim::model::ClockedModel<Vheddle_nscc> dut_;
   std::mt19937 rng_{TestSeed()};
 };
@@ -211,36 +269,52 @@ TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
     uint32_t now = Below(~0u);
     for (int i = 0; i < 2000; ++i) {
       now += Below(least / 4 + 2);
-      rtl::NsccEvent event{.pdc = static_cast<uint8_t>(63 * Below(pdcs)),
-                           .now = now};
-      if (Below(300) == 0) {
-        event.timeout = 1;
-      } else if (Below(1000) == 0) {
-        event.open = 1;
-      } else {
-        event.ack = Below(20) != 0;
-        if (event.ack) {
-          event.packets = static_cast<uint8_t>(Below(Below(4) == 0 ? 65 : 4));
-          event.rtt = AnyRtt(least);
-          event.marked = Below(100) < marks;
-        }
-        event.lost = static_cast<uint8_t>(Below(100) < losses ? Below(65) : 0);
-        event.trim = !event.ack && Below(2) != 0;
-      }
-      Give(event);
+      Give(AnyEvent(63 * Below(pdcs), now, least, marks, losses));
     }
     Drain();
-    ASSERT_EQ(got_.size(), wanted_.size()) << "round " << round;
-    for (size_t i = 0; i < got_.size(); ++i) {
-      ASSERT_EQ(got_[i].pdc, wanted_[i].pdc) << "window " << i;
-      ASSERT_EQ(got_[i].packets, wanted_[i].packets) << "window " << i;
-      ASSERT_EQ(got_[i].bytes, wanted_[i].bytes) << "window " << i;
-    }
-    windows_seen_ += got_.size();
-    got_.clear();
-    wanted_.clear();
+    ASSERT_NO_FATAL_FAILURE(ExpectTheWantedWindows(round));
   }
   EXPECT_GT(windows_seen_, 5000u);
+}
+
+// The unit is busy with one PDC; an event for another comes in each cycle. PDCs
+// take turns in the order in which they came first.
+TEST_F(NsccTest, WhatComesWhileAPdcWaitsIsOneEventOfIt) {
+  constexpr uint32_t kPdcs = 4;
+  constexpr int kAtOnce = 8;  // They come before the first is done.
+  constexpr uint32_t kMinimum = 4000;
+  Configure(1024, 72'448, kMinimum);
+  together_ = true;
+  for (uint32_t pdc = 0; pdc <= kPdcs; ++pdc) {
+    Give({.pdc = static_cast<uint8_t>(pdc), .open = 1});
+  }
+  Drain();
+  ASSERT_NO_FATAL_FAILURE(ExpectTheWantedWindows(-1));
+  uint32_t now = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Give({.pdc = 0, .timeout = 1, .now = now});
+    std::vector<rtl::NsccEvent> waiting;
+    for (int i = 0; i < kAtOnce; ++i) {
+      now += Below(kMinimum / 4);
+      const rtl::NsccEvent event =
+          AnyEvent(1 + Below(kPdcs), now, kMinimum, 30, 10);
+      events_.push_back(event);
+      const auto same =
+          std::find_if(waiting.begin(), waiting.end(),
+                       [&](const auto& w) { return w.pdc == event.pdc; });
+      if (same == waiting.end()) {
+        waiting.push_back(event);
+      } else {
+        *same = Merged(*same, event);
+      }
+    }
+    for (const rtl::NsccEvent& event : waiting) {
+      Expect(event);
+    }
+    Drain();
+    ASSERT_NO_FATAL_FAILURE(ExpectTheWantedWindows(round));
+  }
+  EXPECT_GT(windows_seen_, 3000u);
 }
 
 }  // namespace
