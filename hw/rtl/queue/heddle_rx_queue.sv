@@ -176,12 +176,13 @@ module heddle_rx_queue
 
   // --------------------------------------------------------------- table port
   typedef enum logic [2:0] {
-    TblIdle  = 3'd0,
-    TblRead  = 3'd1,  // Memory is being read.
-    TblToken = 3'd2,  // Token waits for the read queue.
-    TblReads = 3'd3,  // Token waits for the reads.
-    TblDrain = 3'd4,  // Token is on its way.
-    TblDone  = 3'd5
+    TblIdle   = 3'd0,
+    TblRead   = 3'd1,  // Memory is being read.
+    TblToken  = 3'd2,  // Token waits for the read queue.
+    TblReads  = 3'd3,  // Token waits for the reads.
+    TblAccept = 3'd4,  // Token waits for the accept stage; reads of others go on.
+    TblDrain  = 3'd5,  // Token is on its way.
+    TblDone   = 3'd6
   } tbl_state_e;
 
   tbl_state_e     tbl_d, tbl_q;
@@ -724,13 +725,13 @@ module heddle_rx_queue
   end
 
   // --------------------------------------------------------------- table state
-  assign hold      = tbl_valid_i && tbl_q != TblReads && tbl_q != TblDrain;
+  assign hold      = tbl_valid_i && tbl_q != TblReads && tbl_q != TblAccept && tbl_q != TblDrain;
   assign quiet     = !f1_valid_q && !w1_valid_q && !restart_q && cfg_ready;
   assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
                      tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumRx;
   // Behind the reads, and behind the events that the context caused.
-  assign drain_valid_o = tbl_q == TblReads && rec_valid && rec.token && !w1_valid_q && !ev_valid_o;
-  assign token_out     = drain_valid_o && drain_ready_i;
+  assign token_out     = tbl_q == TblReads && rec_valid && rec.token && !w1_valid_q && !ev_valid_o;
+  assign drain_valid_o = tbl_q == TblAccept;
   always_comb begin
     tbl_d       = tbl_q;
     tbl_error_d = tbl_error_q;
@@ -746,7 +747,8 @@ module heddle_rx_queue
       end
       TblRead:  tbl_d = TblDone;
       TblToken: if (token_in && rec_in_ready) tbl_d = TblReads;
-      TblReads: if (token_out) tbl_d = TblDrain;
+      TblReads: if (token_out) tbl_d = TblAccept;
+      TblAccept: if (drain_ready_i) tbl_d = TblDrain;
       TblDrain: if (drained_i) tbl_d = TblDone;
       TblDone:  tbl_d = TblIdle;
       default:  tbl_d = TblIdle;

@@ -142,7 +142,7 @@ module heddle_accept
   rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
 
   assign pkt_ready_o = tables_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
-                       !job_wanted && job_q == JobNone && region_ready_i && !drain_valid_i;
+                       !job_wanted && job_q == JobNone && region_ready_i && (!drain_valid_i || marking);
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && room_behind;
 
@@ -226,7 +226,7 @@ module heddle_accept
     .keep_start_i(entry.start_psn),
     .ready_o(graves_ready)
   );
-  assign tables_ready = (&set_ready) && entries_ready && graves_ready && back_ready_i;
+  assign tables_ready = (&set_ready) && entries_ready && holding_ready && graves_ready && back_ready_i;
 
   // -------------------------------------------------------------- free indices
   logic [NumPdc-1:0] open_q;
@@ -256,7 +256,7 @@ module heddle_accept
   heddle_mem #(.Width($bits(target_pdc_t)), .Depth(NumPdc)) u_entries (
     .clk_i, .rst_ni,
     .wen_i((p2_done && verdict.write) || job_end), .waddr_i(job_end ? job_pdc_q : pdc_q),
-    .wdata_i(job_end ? job_entry : verdict.entry),
+    .wdata_i(written_entry),
     .raddr_i(job_q != JobNone ? job_pdc_q : p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
     .error_o(entry_error), .ready_o(entries_ready)
   );
@@ -365,7 +365,7 @@ module heddle_accept
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
   logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
-  logic              marks, back_end, closes;
+  logic              marks, marking, back_end, closes;
   logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc, close_pdc;
   logic [NumPdc-1:0] due;
   target_pdc_t       job_entry;
@@ -419,16 +419,56 @@ module heddle_accept
 
   // ----------------------------------------------------------- contexts that end
   // Generations come again. So before the token of a receive context goes on, each message that holds a buffer
-  // of a context that is gone is marked, and takes nothing of what has its generation later.
-  logic [PdcW:0]   mark_q;   // PDCs looked at.
-  logic            marking;
+  // of a context that is gone is marked, and takes nothing of what has its generation later. Packets go on
+  // meanwhile: what was looked up before is decided first, and those that wait have the time between two marks.
+  localparam int unsigned MarkGap = 64;  // Cycles.
+  typedef struct packed {
+    logic            holds;  // A buffer, not marked.
+    logic [RxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+  } holding_t;
+  target_pdc_t written_entry;
+  holding_t    holding_in, holding;
+  logic        unused_holding_error, holding_ready, stale_q, judged_q, fresh_q;
+  logic [PdcW:0] mark_q, mark_d;   // PDCs looked at.
+  logic [$clog2(MarkGap)-1:0] gap_q;
+  assign written_entry    = job_end ? job_entry : verdict.entry;
+  assign holding_in.holds = !written_entry.gone &&
+                            (written_entry.state == MessageOpen || written_entry.state == MessageFailed);
+  assign holding_in.ctx   = written_entry.buffer.ctx;
+  assign holding_in.gen   = written_entry.buffer.gen;
+  heddle_mem #(.Width($bits(holding_t)), .Depth(NumPdc)) u_holding (
+    .clk_i, .rst_ni,
+    .wen_i((p2_done && verdict.write) || job_end), .waddr_i(job_end ? job_pdc_q : pdc_q), .wdata_i(holding_in),
+    .raddr_i(mark_d[PdcW-1:0]), .rdata_o(holding), .error_o(unused_holding_error), .ready_o(holding_ready)
+  );
+
   assign marking  = drain_valid_i && drain_rx_i && !mark_q[PdcW];
   assign mark_pdc = mark_q[PdcW-1:0];
-  assign marks    = marking && open_q[mark_pdc];
+  assign marks    = judged_q && stale_q && (!pkt_valid_i || gap_q == '0);
+  always_comb begin
+    mark_d = mark_q;
+    if (!drain_valid_i)                                               mark_d = '0;
+    else if (judged_q && (!stale_q || (job_end && job_q == JobMark))) mark_d = mark_q + 1'b1;
+  end
+  // A PDC is judged in the cycle after its word was read, and left or marked in the next ones.
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni)             mark_q <= '0;
-    else if (!drain_valid_i) mark_q <= '0;
-    else if (marking && (!marks || (job_end && job_q == JobMark))) mark_q <= mark_q + 1'b1;
+    if (!rst_ni) begin
+      mark_q   <= '0;
+      fresh_q  <= 1'b0;
+      judged_q <= 1'b0;
+      gap_q    <= '0;
+    end else begin
+      mark_q   <= mark_d;
+      fresh_q  <= marking && (fresh_q || (!p1_valid_q && (!p2_valid_q || p2_done)));
+      judged_q <= marking && fresh_q && mark_d == mark_q;
+      if (job_end && job_q == JobMark) gap_q <= '1;
+      else if (gap_q != '0)            gap_q <= gap_q - 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    stale_q <= open_q[mark_pdc] && holding.holds &&
+               (!rx_alive_i[holding.ctx] || rx_gen_i[holding.ctx] != holding.gen);
   end
 
   // ------------------------------------------------------------ visible messages
@@ -666,11 +706,12 @@ module heddle_accept
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, transport_i, now_ns_i, set_error, entry_error, seen_error, late_cack, rsp_count,
+  assign unused_bits = ^{port_i, transport_i, now_ns_i, set_error, entry_error, unused_holding_error, seen_error, late_cack, rsp_count,
                          place_count, ack_count, job_count, back_i};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))
   `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && verdict.write)
   `HEDDLE_ASSERT(OpenCounted_A, 32'(count_q) == $countones(open_q))
+  `HEDDLE_ASSERT(MarkedAfterOldLookups_A, marking && !fresh_q |-> mark_q == '0)
   `HEDDLE_ASSERT(OpenAgrees_A, p2_valid_q |-> entry.open == open_q[pdc_q])
 endmodule

@@ -8,7 +8,7 @@
 // Discards payload bytes beyond `bytes`, and whole packets with bytes = 0.
 // Visible:  a record that asks for it is reported when its write, and so every write before it,
 //           was answered; in order.
-// Token:    passes in order, when every write before it was answered.
+// Token:    passes when every record before it is over and every write answered. Later records do not wait for it.
 // Jobs:     a return job goes on in order, when every write before it was answered, so that a READ sees them.
 // Settled:  data of our READs are reported when their write was answered; in order. `back_done_o` counts their
 //           records that are over.
@@ -112,10 +112,10 @@ module heddle_place
   logic room, issue, quiet;
   assign room = beats_ready && written_ready && finish_ready;
 
-  // A token passes only when nothing is left of what came before.
+  // A token steps aside until nothing is left of what came before; later records go on.
   assign issue       = in_valid && !in.token && room && (!has_write || wr_ready_i);
   assign wr_valid_o  = in_valid && !in.token && room && has_write;
-  assign in_done     = issue || (in_valid && in.token && quiet && ev_ready_i);
+  assign in_done     = issue || (in_valid && in.token && !token_q);
   always_comb begin
     wr_req_o.addr  = in.iova;
     wr_req_o.bytes = in.bytes;
@@ -203,7 +203,7 @@ module heddle_place
   assign error       = !finish.back &&
                        ((error_q[finish.tpdc] && !finish.first && !finish.alone) ||
                         (finish.waits && answer_error));
-  assign finish_done = answered && (!finish.complete || ev_ready_i);
+  assign finish_done = answered && (!finish.complete || (ev_ready_i && !turn_q));
   assign answer_take = finish_done && finish.waits;
 
   assign visible_o     = finish_done && finish.visible;
@@ -248,25 +248,44 @@ module heddle_place
 
   assign quiet = !finish_valid && !written_valid;
 
-  always_comb begin
-    if (finish_valid) begin
-      ev_valid_o = answered && finish.complete;
-      ev_o       = finish.ev;
-      if (error) ev_o.entry.status = StatusLocalAccess;
+  // A token waits for so many records and answers; an event that is offered is not taken back for it.
+  logic              token_q, turn_q;
+  logic [CountW-1:0] token_records_q, token_writes_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      token_q         <= 1'b0;
+      turn_q          <= 1'b0;
+      token_records_q <= '0;
+      token_writes_q  <= '0;
+    end else if (!token_q) begin
+      token_q         <= in_valid && in.token;
+      token_records_q <= finish_count - CountW'(finish_done);
+      token_writes_q  <= written_count - CountW'(wr_rsp_valid_i);
     end else begin
-      ev_valid_o = in_valid && in.token && quiet;
-      ev_o       = in.ev;
+      if (token_records_q != '0) token_records_q <= token_records_q - CountW'(finish_done);
+      if (token_writes_q != '0)  token_writes_q  <= token_writes_q - CountW'(wr_rsp_valid_i);
+      turn_q  <= turn_q ? !ev_ready_i
+                        : token_records_q == '0 && token_writes_q == '0 && (!ev_valid_o || ev_ready_i);
+      token_q <= !(turn_q && ev_ready_i);
+    end
+  end
+  always_comb begin
+    ev_valid_o = turn_q || (answered && finish.complete);
+    ev_o       = finish.ev;
+    if (error) ev_o.entry.status = StatusLocalAccess;
+    if (turn_q) begin
+      ev_o       = '0;
       ev_o.token = 1'b1;
     end
   end
 
-  assign idle_o = !place_valid_i && !in_valid && !beats_valid && quiet;
+  assign idle_o = !place_valid_i && !in_valid && !beats_valid && quiet && !token_q;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, in_count, beats_count, written_count, answer_count, answer_ready,
-                         finish_count};
+  assign unused_bits = ^{port_i, in_count, beats_count, answer_count, answer_ready};
 
   `HEDDLE_ASSERT(Ordered_A, ev_valid_o && !ev_ready_i |=> ev_valid_o)
+  `HEDDLE_ASSERT(TokenAfterRecords_A, turn_q |-> token_q && token_records_q == '0 && token_writes_q == '0)
   `HEDDLE_ASSERT(BytesWithinStream_A, in_valid && !in.token |-> in.bytes <= in.stream)
   `HEDDLE_ASSUME(AnswerExpected_M, wr_rsp_valid_i |-> written_valid)
 endmodule

@@ -440,5 +440,21 @@ TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {
   EXPECT_EQ(tokens, 1);
 }
 
+TEST_F(AcceptTest, PacketsGoOnWhileMessagesOfAContextThatEndedAreLookedFor) {
+  constexpr uint32_t kPackets = 40;
+  Open();
+  for (uint32_t i = 1; i <= kPackets; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    bench_.Send(Packet(kStart + i, 8));
+  }
+  bench_.Drain();
+  for (uint32_t i = 0; i < 3 * kPackets; ++i) bench_.Cycle();
+  EXPECT_EQ(bench_.waiting(), 0u);
+  EXPECT_EQ(bench_.places.size(), kPackets);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), kPackets + 1);
+  EXPECT_EQ(bench_.places.back().token, 1);
+}
+
 }  // namespace
 }  // namespace heddle::test
