@@ -61,7 +61,7 @@ module heddle_dma_read
       RdPayload: tag_bits = 7;
       RdTxDesc:  tag_bits = 5;
       RdRxDesc:  tag_bits = 4;
-      RdAv:      tag_bits = 4;
+      RdAv:      tag_bits = 6;
       RdSpill:   tag_bits = 4;
       default:   tag_bits = 1;
     endcase

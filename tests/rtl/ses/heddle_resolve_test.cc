@@ -24,6 +24,10 @@ using contract::AvEntry;
 using contract::Opcode;
 using contract::Status;
 
+constexpr uint32_t kSets = 512;   // Peers of one context that differ by
+constexpr uint32_t kWays = 4;     // this share a set of so many.
+constexpr uint32_t kParked = 64;  // Operations that may wait.
+
 struct In {
   bool token = false;
   uint32_t ctx = 0;
@@ -42,7 +46,7 @@ class Bench {
  public:
   explicit Bench(uint32_t seed)
       : rng(seed), reads(&*dut.operator->(), &memory) {
-    for (int i = 0; i < 80; ++i) {
+    for (int i = 0; i < 520; ++i) {
       Tick();  // Memories initialise.
     }
   }
@@ -149,6 +153,9 @@ TEST_P(ResolveFamilyTest,
     for (uint32_t p = 0; p < 300; ++p) {
       b.SetEntry(c, p, Bench::Entry(c, p, 0, GetParam()));
     }
+    for (uint32_t p = kSets; p < 8 * kSets; p += kSets) {
+      b.SetEntry(c, p, Bench::Entry(c, p, 0, GetParam()));
+    }
   }
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> last;
   constexpr uint64_t kOps = 20000;
@@ -159,6 +166,7 @@ TEST_P(ResolveFamilyTest,
       In op;
       op.ctx = b.rng() % 16;
       op.peer = b.rng() % 4 ? b.rng() % 4 : b.rng() % 300;
+      if (b.rng() % 8 == 0) op.peer = b.rng() % 8 * kSets;
       op.op_context = ++sent;
       b.in.push_back(op);
     }
@@ -220,6 +228,61 @@ TEST(ResolveTest, ParkedPeersAreReadOnceAndTheRateRecovers) {
   const double per_op = double(b.out[1999].cycle - b.out[99].cycle) / 1900;
   std::printf("%.2f cycles per operation\n", per_op);
   EXPECT_LE(per_op, 2.05);
+}
+
+TEST(ResolveTest, TwoThousandPeersStayCached) {
+  constexpr uint32_t kPeers = 2000;
+  Bench b(1);
+  for (uint32_t p = 0; p < kPeers; ++p) {
+    b.SetEntry(3, p, Bench::Entry(3, p));
+  }
+  for (uint64_t i = 0; i < 3 * kPeers; ++i) {
+    b.in.push_back({.ctx = 3, .peer = uint32_t(i % kPeers), .op_context = i});
+  }
+  ASSERT_TRUE(b.WaitFor(3 * kPeers));
+  EXPECT_EQ(b.reads.requests.size(), kPeers);
+  const uint64_t cycles = b.out.back().cycle - b.out[kPeers].cycle;
+  std::printf("%.2f cycles per operation\n", double(cycles) / (2 * kPeers));
+  EXPECT_LE(cycles, 2 * kPeers + 300);
+}
+
+TEST(ResolveTest, HitsPassAsManyMissesAsMayWait) {
+  constexpr uint64_t kHits = 100;
+  Bench b(1);
+  for (uint32_t p = 0; p <= kParked; ++p) {
+    b.SetEntry(0, p, Bench::Entry(0, p));
+  }
+  b.in.push_back({.peer = 0});
+  ASSERT_TRUE(b.WaitFor(1));
+  b.out.clear();
+  b.reads.latency = 1000;
+  for (uint32_t p = 1; p <= kParked; ++p) {
+    b.in.push_back({.peer = p});
+  }
+  for (uint64_t i = 0; i < kHits; ++i) {
+    b.in.push_back({.peer = 0, .op_context = i});
+  }
+  ASSERT_TRUE(b.WaitFor(kHits, 500));
+  for (const Out& o : b.out) {
+    EXPECT_EQ(o.op.peer, 0u);
+  }
+  ASSERT_TRUE(b.WaitFor(kHits + kParked));
+}
+
+TEST(ResolveTest, PeersBeyondTheLinesOfASetWaitForOne) {
+  constexpr uint32_t kPeers = 2 * kWays;
+  Bench b(1);
+  b.reads.latency = 100;
+  for (uint32_t i = 0; i < kPeers; ++i) {
+    b.SetEntry(0, i * kSets, Bench::Entry(0, i * kSets));
+    b.in.push_back({.peer = i * kSets});
+  }
+  ASSERT_TRUE(b.WaitFor(kPeers));
+  for (const Out& o : b.out) {
+    ExpectEntry(o, Bench::Entry(0, o.op.peer));
+  }
+  EXPECT_EQ(b.reads.requests.size(), kPeers);
+  EXPECT_GE(b.out.back().cycle - b.out.front().cycle, 100u);
 }
 
 TEST(ResolveTest, CheckedEntriesThatNameNoPeerAnswerBadPeer) {
@@ -286,6 +349,28 @@ TEST(ResolveTest, TokenWaitsForEverythingParked) {
   ASSERT_TRUE(b.WaitFor(2));
   EXPECT_FALSE(b.out[0].op.token);
   EXPECT_TRUE(b.out[1].op.token);
+}
+
+TEST(ResolveTest, TokenHoldsNoOtherContext) {
+  Bench b(1);
+  b.SetEntry(1, 1, Bench::Entry(1, 1));
+  b.SetEntry(2, 1, Bench::Entry(2, 1));
+  b.in.push_back({.ctx = 2, .peer = 1});
+  ASSERT_TRUE(b.WaitFor(1));
+  b.out.clear();
+  b.reads.latency = 500;
+  b.in.push_back({.ctx = 1, .peer = 1});
+  b.in.push_back({.token = true, .ctx = 3});
+  b.in.push_back({.ctx = 2, .peer = 1});
+  ASSERT_TRUE(b.WaitFor(2, 50));
+  b.in.push_back({.token = true, .ctx = 1});
+  b.in.push_back({.ctx = 2, .peer = 1});
+  ASSERT_TRUE(b.WaitFor(3, 50));
+  ASSERT_TRUE(b.WaitFor(5));
+  EXPECT_EQ(b.out[3].op.ctx, 1u);
+  EXPECT_FALSE(b.out[3].op.token);
+  EXPECT_EQ(b.out[4].op.ctx, 1u);
+  EXPECT_TRUE(b.out[4].op.token);
 }
 
 TEST(ResolveTest, InvalidateForgetsLinesAndEntriesOnTheWayOfThatContextOnly) {
