@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of one endpoint must not disturb the traffic of others: no frame is
+// dropped, and no pause is long.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "driver/control/device_info.h"
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/system/harness/nodes_test.h"
+
+namespace heddle {
+namespace {
+
+using contract::Statistic;
+
+constexpr uint32_t kBytes = 8;
+constexpr uint64_t kLongestPause = 64;  // Cycles.
+
+// Streams of small messages, from node 0 to each other node in turn.
+class UndisturbedTest : public NodesTest {
+ protected:
+  void OpenStreams(size_t peers, sim::nic::LockstepOptions options) {
+    options.seed = TestSeed();
+    ASSERT_NO_FATAL_FAILURE(
+        Open(peers + 1, options, [](size_t, BareEndpointOptions& o) {
+          o.ordered = false;
+          o.tx_log2 = 12;
+          o.rx_log2 = 12;
+          o.cq_log2 = 12;
+          o.av_entries = 256;
+        }));
+    peers_ = peers;
+    posted_ = received_ = 0;
+    payload_ = &nodes_->Memory(0, kBytes);
+    for (size_t i = 1; i <= peers; ++i) {
+      buffers_[i] = &nodes_->Memory(i, kBytes);
+    }
+    first_ = 1;
+    entries_ = static_cast<uint32_t>(peers);
+  }
+  // Node 1 has so many entries in the address vector: messages go by each of
+  // them in turn.
+  void AddEntries(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t index =
+          a().AddPeer(LockstepNodes::Address(1), b().grant());
+      if (i == 0) {
+        first_ = index;
+      }
+    }
+    entries_ = count;
+  }
+  // The hosts' part of a cycle.
+  void Serve() {
+    for (size_t i = 1; i <= peers_; ++i) {
+      RecvRing& ring = nodes_->endpoint(i).rx();
+      while (ring.TryPush(0, buffers_[i]->iova(), kBytes)) {
+      }
+      ring.Publish();
+      while (nodes_->endpoint(i).PollRx()) {
+        ++received_;
+      }
+    }
+    while (a().tx().PushInline(
+        {.peer = static_cast<uint32_t>(first_ + posted_ % entries_),
+         .flags = static_cast<uint8_t>(
+             posted_ % 16 == 15 ? contract::kTxFlagCompletion : 0)},
+        payload_->data(), kBytes)) {
+      ++posted_;
+    }
+    a().tx().Publish();
+    while (a().PollTx()) {
+    }
+    (void)a().tx().ReleaseFromCell();
+  }
+  // Cycles for each of so many messages.
+  double CyclesPerMessage(uint64_t messages) {
+    const auto run = [&](uint64_t until) {
+      EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+        Serve();
+        return received_ >= until;
+      }));
+    };
+    run(1000);
+    const uint64_t start = nodes_->world().cycle();
+    const uint64_t first = received_;
+    run(first + messages);
+    return static_cast<double>(nodes_->world().cycle() - start) /
+           static_cast<double>(received_ - first);
+  }
+  // The sum over all nodes.
+  uint64_t Counted(Statistic statistic) {
+    uint64_t count = 0;
+    for (size_t node = 0; node <= peers_; ++node) {
+      count += Count(node, statistic);
+    }
+    return count;
+  }
+  void ExpectNothingDropped() {
+    EXPECT_EQ(Counted(Statistic::kDropOverflow), 0U);
+    EXPECT_EQ(Counted(Statistic::kTxRetransmissions), 0U);
+  }
+
+  bool IsSink(size_t node, uint64_t address) const {
+    return address / 64 == ToInteger(buffers_[node]->iova()) / 64;
+  }
+
+  // The posted messages and receives last for longer than `event`.
+  void ExpectNoPauseDuring(const std::function<void()>& event) {
+    CyclesPerMessage(1000);
+    const uint64_t again = Counted(Statistic::kTxRetransmissions);
+    uint64_t writes = 0, last = 0, pause = 0;
+    const auto observe = [&](const sim::nic::PinEvents& pins) {
+      if (pins.write_address && IsSink(kTarget, pins.address)) {
+        const uint64_t now = nodes_->world().cycle();
+        pause = writes++ == 0 ? 0 : std::max(pause, now - last);
+        last = now;
+      }
+    };
+    nodes_->world().model(kTarget).Observe(observe);
+    const uint64_t start = nodes_->world().cycle();
+    event();
+    const uint64_t end = nodes_->world().cycle();
+    nodes_->world().model(kTarget).Observe({});
+    std::printf("%llu cycles, %llu messages, longest pause %llu cycles\n",
+                static_cast<unsigned long long>(end - start),
+                static_cast<unsigned long long>(writes),
+                static_cast<unsigned long long>(pause));
+    EXPECT_LT(end - last, kLongestPause) << "nothing was left to receive";
+    EXPECT_LE(pause, kLongestPause);
+    CyclesPerMessage(500);
+    EXPECT_EQ(Counted(Statistic::kDropOverflow), 0U);
+    EXPECT_EQ(Counted(Statistic::kTxRetransmissions), again);
+  }
+
+  static constexpr size_t kTarget = 1;
+  size_t peers_ = 0;
+  uint64_t posted_ = 0, received_ = 0;
+
+ private:
+  uint32_t first_ = 0, entries_ = 0;
+  DmaBuffer* payload_ = nullptr;
+  std::array<DmaBuffer*, 8> buffers_ = {};
+};
+
+TEST_F(UndisturbedTest, CongestionControlHoldsNoAcknowledgement) {
+  constexpr size_t kPeers = 3;
+  constexpr uint64_t kMessages = 2000;
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(kPeers, {}));
+  const double without = CyclesPerMessage(kMessages);
+  ExpectNothingDropped();
+  sim::nic::LockstepOptions options;
+  options.cwnd_bytes = 64 * 4200;
+  options.base_rtt_cycles = 1000;
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(kPeers, options));
+  const double with = CyclesPerMessage(kMessages);
+  ExpectNothingDropped();
+  std::printf("%.2f cycles per message, with congestion control %.2f\n",
+              without, with);
+  EXPECT_LE(with, without + 0.3);
+}
+
+// `ResolveTest` has as many peers as the NIC caches.
+TEST_F(UndisturbedTest, ManyPeersInTurnCostNoMoreThanAFew) {
+  constexpr uint32_t kEntries = 200;
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}));
+  AddEntries(kEntries);
+  const double each = CyclesPerMessage(10 * kEntries);
+  std::printf("%.2f cycles per message\n", each);
+  EXPECT_LE(each, 3.0);
+}
+
+// An unused endpoint ends while its NIC receives for another.
+TEST_F(UndisturbedTest, AnIdleEndpointEndsWithoutAPause) {
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}));
+  std::string error;
+  auto idle = BareEndpoint::Create(nodes_->device(kTarget),
+                                   nodes_->admin(kTarget), {.port = 7}, &error);
+  ASSERT_NE(idle, nullptr) << error;
+  ExpectNoPauseDuring([&] { idle.reset(); });
+}
+
+TEST_F(UndisturbedTest, ARegionEndsWithoutAPause) {
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}));
+  const Region region = Register(kTarget, nodes_->Memory(kTarget, 4096));
+  ExpectNoPauseDuring([&] { Deregister(kTarget, region); });
+}
+
+}  // namespace
+}  // namespace heddle
