@@ -418,16 +418,18 @@ module heddle_cq
   assign msix_owner_o  = msix_owner_q;
 
   // Queues of which `returned` or `arm` changed: is there an entry beyond the count?
-  of_queue_t [1:0]        look_d, look_q;
-  logic [1:0][CountW-1:0] ahead;
-  logic [1:0]             reached;
-  assign look_d = {d3_q.valid && d3_q.arm, d3_q.cq, back_q};
-  always_comb begin
-    for (int unsigned i = 0; i < 2; i++) begin
-      ahead[i]   = returned_q[look_q[i].cq] - arm_q[look_q[i].cq];
-      reached[i] = look_q[i].valid && armed_q[look_q[i].cq] && ahead[i] != '0 && !ahead[i][CountW-1];
-    end
-  end
+  of_queue_t         moved_d, moved_q, rearmed_d, rearmed_q;
+  logic [CountW-1:0] moved_ahead, rearmed_ahead;
+  logic              moved_on, rearmed_on;
+  function automatic logic Beyond(logic [CountW-1:0] ahead);
+    Beyond = ahead != '0 && !ahead[CountW-1];
+  endfunction
+  assign moved_d       = back_q;
+  assign rearmed_d     = {d3_q.valid && d3_q.arm, d3_q.cq};
+  assign moved_ahead   = returned_q[moved_q.cq] - arm_q[moved_q.cq];
+  assign rearmed_ahead = returned_q[rearmed_q.cq] - arm_q[rearmed_q.cq];
+  assign moved_on      = moved_q.valid && armed_q[moved_q.cq] && Beyond(moved_ahead);
+  assign rearmed_on    = rearmed_q.valid && armed_q[rearmed_q.cq] && Beyond(rearmed_ahead);
 
   // -------------------------------------------------------------------- state
   of_queue_t         credit_d, credit_q;  // One that an event returned.
@@ -444,8 +446,8 @@ module heddle_cq
   assign at_counted    = OneHot(d3_q.valid, d3_q.cq);
   assign at_armed      = d3_q.arm ? at_counted : '0;
   assign at_raised     = OneHot(raise_take, raise_cq);
-  assign at_reached    = OneHot(reached[0], look_q[0].cq) |
-                         OneHot(reached[1], look_q[1].cq);
+  assign at_reached    = OneHot(moved_on, moved_q.cq) |
+                         OneHot(rearmed_on, rearmed_q.cq);
 
   // One adder per queue and count, or one for all where only one queue's changes in a cycle.
   always_comb begin
@@ -511,7 +513,7 @@ module heddle_cq
   assign idle_o = !db_valid_i && !tbl_valid_i && ev_valid_i == '0 && !e1_valid_q && !wr_valid_o &&
                   !data_valid && !head_valid && !raise_valid && !picked_q.valid && !msix_valid_q &&
                   cfg_ready && !count_valid_o && !d1_q.valid && !d2_q.valid && !d3_q.valid && !back_q.valid &&
-                  !look_q[0].valid && !look_q[1].valid && !credit_q.valid;
+                  !moved_q.valid && !rearmed_q.valid && !credit_q.valid;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -531,7 +533,8 @@ module heddle_cq
       d2_q         <= '0;
       d3_q         <= '0;
       back_q       <= '0;
-      look_q       <= '0;
+      moved_q      <= '0;
+      rearmed_q    <= '0;
       picked_q     <= '0;
       produced_q   <= '0;
       consumed_q   <= '0;
@@ -554,7 +557,8 @@ module heddle_cq
       d2_q         <= d2_d;
       d3_q         <= d3_d;
       back_q       <= back_d;
-      look_q       <= look_d;
+      moved_q      <= moved_d;
+      rearmed_q    <= rearmed_d;
       picked_q     <= picked_d;
       produced_q   <= produced_d;
       consumed_q   <= consumed_d;
