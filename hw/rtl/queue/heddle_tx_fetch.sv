@@ -20,8 +20,8 @@
 // Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
 //           context may have NumGroup such operations in flight or waiting.
-// Bounded:  an operation waits while its flow, if that is stuck, has PeerShare messages in the table, in a context with
-//           a spill area also while it has more than are left of the share. One of a stuck flow, or after others of
+// Bounded:  in a context with a spill area an operation waits while its flow has more messages in the table than are
+//           left of the share or, if it is stuck, PeerShare. One of a stuck flow, or after others of
 //           it, leaves for the flow's list (`keep_o`) and lets later ones pass; `again_i` brings it back to the same
 //           checks. A descriptor that fails them then puts the context into error.
 // Disabled: writing tx_ctx_cfg with enable=0 stops the context, raises its generation,
@@ -743,11 +743,10 @@ module heddle_tx_fetch
   logic s1_left;
   logic s1_full, s1_behind, s1_stays;
   assign s1_full   = look_count_i >= ShareW'(PeerShare) &&
-                     (look_stuck_i || (s1_cfg.spill_base != '0 &&
-                      (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
-                                      (ShareW + 1)'(MessageShare)));
-  assign s1_behind = !s1_again_q && s1_status == StatusOk && desc.opcode != OpcodeNop &&
-                     (look_waits_i || s1_full);
+                     (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
+                                      (ShareW + 1)'(MessageShare));
+  assign s1_behind = !s1_again_q && s1_cfg.spill_base != '0 && s1_status == StatusOk &&
+                     desc.opcode != OpcodeNop && (look_waits_i || s1_full);
   assign s1_stays  = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
   assign s1_pass   = s1_stays && look_stuck_i && keep_ok_i[s1_ctx_q];
   always_comb begin
