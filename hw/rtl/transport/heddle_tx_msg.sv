@@ -5,7 +5,7 @@
 //           DSCP, lane}; its mode is RUD or ROD for life. A key has a place in one of two sets of 4 ways; there are four places for each
 //           PDC, so that PDCs run out before places do.
 // Lanes:    READs that need no order take up to four PDCs in turn: the next one when theirs has all the data due that
-//           it may have, as long as half of all PDCs are free. All else is on lane 0.
+//           it may have, as long as half of all PDCs are free and there is no congestion window. All else is on lane 0.
 // Parked:   an operation whose key has no PDC while none is free waits here with its table entry,
 //           and so do later ones of the same key (of the same hash); others pass. Whoever has
 //           waited longest gets the next free PDC. There is room for every table entry.
@@ -177,7 +177,7 @@ module heddle_tx_msg
   logic [11:0] target_ri;
   logic        laned, plenty_q;  // Half of all PDCs are free.
   logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle.
-  assign laned = op_i.op.rud && op_i.op.opcode == OpcodeRead;
+  assign laned = op_i.op.rud && op_i.op.opcode == OpcodeRead && transport_i.cwnd_bytes == '0;
   always_comb begin
     lane = kept_lane_q;
     if (state_q == StIdle) lane = laned && plenty_q ? lane_q : '0;
