@@ -209,11 +209,10 @@ std::string ReadCycles(const Conditions& conditions, uint32_t bytes) {
 }
 
 Section Read(const Conditions& conditions) {
-  Section section{
-      .heading = Title(
-          "READ",
-          "READs on RUD, of which 1 MiB in all is outstanding, at most 1,000."),
-      .parts = {}};
+  Section section{.heading = Title("READ",
+                                   "READs of 8 B and 4 KiB go on RUD. 1 MiB of "
+                                   "READs is outstanding, at most 1,000."),
+                  .parts = {}};
   for (const Distance& distance : kDistances) {
     const Conditions there = At(conditions, distance);
     section.parts.push_back(
