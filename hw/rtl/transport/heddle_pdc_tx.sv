@@ -198,9 +198,9 @@ module heddle_pdc_tx
   logic [PdcW-1:0]   scan_pdc;
   logic [31:0]       first_at;
 
-  // What is due comes at once: with a congestion window no more of it than a network that trims takes of some peers.
-  logic [DueW-1:0] due_most;
-  assign due_most = transport_i.cwnd_bytes != '0 ? DueW'(ReturnDueCongested) : DueW'(ReturnDue);
+  // Data that is due comes at once: with a congestion window it is no more than a queue that trims takes of some peers.
+  logic [DueW-1:0] due_limit;
+  assign due_limit = transport_i.cwnd_bytes != '0 ? DueW'(ReturnDueCongested) : DueW'(ReturnDue);
 
   assign full_o = full_q | (owed_q & gaps_i);
   // A PDC in stage 1 is left alone: its queue position is just changing.
@@ -504,13 +504,13 @@ module heddle_pdc_tx
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
   assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] &&
-                    ((pending[pdc_q] && !(asks && fresh && (s.due >= due_most || (gaps_i[pdc_q] && s.due != '0)))) ||
+                    ((pending[pdc_q] && !(asks && fresh && (s.due >= due_limit || (gaps_i[pdc_q] && s.due != '0)))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
   logic clear_due, control_now, full_d, owed_d;
-  assign full_d    = d.due >= due_most && d.nxt == d.top;
+  assign full_d    = d.due >= due_limit && d.nxt == d.top;
   assign owed_d    = d.due != '0 && d.nxt == d.top;  // It requests no more while there is a gap.
   assign clear_due = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing &&
                      !(pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]));
@@ -936,7 +936,7 @@ module heddle_pdc_tx
     pkt_d.retx      = !fresh;
     // The peer answers when nothing follows, and often enough to keep the window moving.
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
-                      close_packet || (asks && s.due == due_most - 1'b1) ||
+                      close_packet || (asks && s.due == due_limit - 1'b1) ||
                       (is_read && msg_failed && fresh) ||
                       (limited && s.flight + 1'b1 >= allowed);
     pkt_d.control   = close_packet;
