@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases the ring slots of operations that are stuck, so that their ring goes on, and brings back those that wait.
+// Releases the ring slots of operations that are stuck, so that their ring advances, and brings back those that wait.
 //
 // Crowded:  nothing happens before three quarters of a context's slots are in use as the host sees them,
 //           and only in contexts with a spill area.

@@ -138,7 +138,7 @@ module heddle_tx_spill_copy
       WriteIdle: begin
         if (wr_out_valid) begin
           if (writing.copied && !wr_void)               write_d = WriteCollect;
-          else if (wr_void || !here_i || refused_i) write_d = WriteFail;
+          else if (wr_void || !here_i || refused_i)     write_d = WriteFail;
           else                                          write_d = WriteMark;
         end
       end

@@ -12,7 +12,7 @@ package heddle_return_pkg;
   // So many packets of return data an initiator has due on a PDC: room for what it has not
   // acknowledged yet is left.
   localparam int unsigned ReturnDue = 48;
-  localparam int unsigned ReturnDueCongested = 16;
+  localparam int unsigned ReturnDueCongested = 16;  // With a congestion window: fewer of some peers at once.
   localparam int unsigned DueW      = $clog2(ReturnDue) + 1;
   // While more PSNs than these came ahead of a gap, no data is requested: the target keeps all of them.
   localparam int unsigned ReturnAhead = 10;
