@@ -101,20 +101,12 @@ module heddle_pdc_ids
   assign again_pdcid_o = {port_i.slot[SlotBits-1:0], RoleInitiator, again_next, again_pdc_i};
 
   // ---------------------------------------------------------------- when used
-  typedef struct packed {
-    logic        valid;
-    logic [31:0] at;     // Tick at which it ended.
-  } ended_t;
-  ended_t ended, ended_now;
-  logic   ended_err;
-  assign ended_now = {1'b1, now_q};
-  heddle_mem #(.Width($bits(ended_t)), .Depth(NumPdc << PdcGenW)) u_ended (
-    .clk_i, .rst_ni, .wen_i(free || again_i),
-    .waddr_i(free ? {free_gen, closed.pdc} : {again_gen, again_pdc_i}), .wdata_i(ended_now),
-    .raddr_i({gen_next, pdc_q}), .rdata_o(ended), .error_o(ended_err), .ready_o
+  logic young;  // As read in StRead.
+  heddle_ages #(.Num(NumPdc << PdcGenW)) u_ended (
+    .clk_i, .rst_ni, .now_i(now_q), .span_i(transport_i.safety_ticks), .mark_i(free || again_i),
+    .mark_idx_i(free ? {free_gen, closed.pdc} : {again_gen, again_pdc_i}),
+    .get_i(state_q == StRead), .get_idx_i({gen_next, pdc_q}), .young_o(young), .ready_o
   );
-  logic young;
-  assign young = ended.valid && now_q - ended.at < transport_i.safety_ticks;
 
   // -------------------------------------------------------------------- offer
   typedef enum logic [1:0] { StNone, StRead, StLook, StOffer } state_e;
@@ -154,7 +146,7 @@ module heddle_pdc_ids
   end
 
   logic unused;
-  assign unused = ^{ended_err, port_i, transport_i};
+  assign unused = ^{port_i, transport_i};
 
   `HEDDLE_ASSERT(LineHasRoom_A, !(free || put_back) || line_room)
   `HEDDLE_ASSERT(ClosedHasRoom_A, !free_i || closed_room)

@@ -4,7 +4,7 @@
 //
 // Sure:    a PDC closed within safety_ticks is found. Others are not, but for one chance in 2^64: what
 //          is kept of the source address is a hash, and being found wrongly costs a SYN another try.
-// Bounded: a PDC may be closed only while `room_o` says that its tombstone has a place.
+// Bounded: a PDC may be closed, once for each `look_i`, only while `room_o` grants its tombstone a place.
 // Latency: answers about the PDC named with `look_i` are valid from the next cycle on, until
 //          another is named.
 
@@ -37,11 +37,9 @@ module heddle_tombstones
   localparam int unsigned WayW = $clog2(Ways);
 
   typedef struct packed {
-    logic        valid;
     logic [15:0] fa_hash;
     logic [15:0] spdcid;
     logic [31:0] start;
-    logic [31:0] at;     // Tick at which it was closed.
   } tombstone_t;
   localparam int unsigned StoneW = $bits(tombstone_t);
 
@@ -61,10 +59,10 @@ module heddle_tombstones
   end
 
   logic [Ways-1:0][StoneW-1:0] stones, stones_d;
-  logic                        unused_error;
+  logic                        sets_ready, unused_error;
   heddle_mem #(.Width(Ways * StoneW), .Depth(Sets)) u_sets (
     .clk_i, .rst_ni, .wen_i(keep_i), .waddr_i(set_q), .wdata_i(stones_d),
-    .raddr_i(look_i ? set : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o
+    .raddr_i(look_i ? set : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o(sets_ready)
   );
   always_ff @(posedge clk_i) begin
     if (look_i) begin
@@ -75,23 +73,34 @@ module heddle_tombstones
     end
   end
 
+  // A tombstone stands as long as it is young.
   tombstone_t      stone, kept;
   logic [WayW-1:0] vacant;
+  logic [Ways-1:0] young, ages_ready;
+  for (genvar w = 0; w < Ways; w++) begin : gen_way
+    heddle_ages #(.Num(Sets)) u_ages (
+      .clk_i, .rst_ni, .now_i(now_q), .span_i(transport_i.safety_ticks),
+      .mark_i(keep_i && vacant == WayW'(w)), .mark_idx_i(set_q), .get_i(look_i), .get_idx_i(set),
+      .young_o(young[w]), .ready_o(ages_ready[w])
+    );
+  end
+  assign ready_o = sets_ready && (&ages_ready);
+
   always_comb begin
     found_o = 1'b0;
-    room_o  = transport_i.safety_ticks == '0;
+    room_o  = 1'b0;
     vacant  = '0;
     stone   = '0;
     for (int unsigned w = 0; w < Ways; w++) begin
       stone = stones[w];
-      if (!stone.valid || now_q - stone.at >= transport_i.safety_ticks) begin
+      if (!young[w]) begin
         room_o = 1'b1;
         vacant = WayW'(w);
       end else if (stone.fa_hash == fa_hash_q && stone.spdcid == spdcid_q && stone.start == start_q) begin
         found_o = 1'b1;
       end
     end
-    kept             = {1'b1, fa_hash_q, spdcid_q, keep_start_i, now_q};
+    kept             = {fa_hash_q, spdcid_q, keep_start_i};
     stones_d         = stones;
     stones_d[vacant] = kept;
   end
