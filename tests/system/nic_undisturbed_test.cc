@@ -25,10 +25,11 @@ constexpr uint64_t kLongestPause = 64;  // Cycles.
 // Streams of small messages, from node 0 to each other node in turn.
 class UndisturbedTest : public NodesTest {
  protected:
-  void OpenStreams(size_t peers, sim::nic::LockstepOptions options) {
+  void OpenStreams(size_t peers, sim::nic::LockstepOptions options,
+                   size_t others = 0) {
     options.seed = TestSeed();
     ASSERT_NO_FATAL_FAILURE(
-        Open(peers + 1, options, [](size_t, BareEndpointOptions& o) {
+        Open(peers + 1 + others, options, [](size_t, BareEndpointOptions& o) {
           o.ordered = false;
           o.tx_log2 = 12;
           o.rx_log2 = 12;
@@ -111,10 +112,42 @@ class UndisturbedTest : public NodesTest {
     return address / 64 == ToInteger(buffers_[node]->iova()) / 64;
   }
 
+  // Streams from node 0 to node 1, and an endpoint of its own on node 0 that
+  // has sent `messages` to node 2, which has no receives.
+  void OpenBesideStuck(uint32_t messages, bool ordered) {
+    ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}, 1));
+    std::string error;
+    other_ = BareEndpoint::Create(
+        nodes_->device(0), nodes_->admin(0),
+        {.port = 7, .tx_log2 = 10, .ordered = ordered, .spill = true}, &error);
+    ASSERT_NE(other_, nullptr) << error;
+    other_->AddPeer(LockstepNodes::Address(kOther),
+                    nodes_->endpoint(kOther).grant());
+    PostStuck(messages);
+  }
+  void PostStuck(uint32_t messages) {
+    for (uint32_t i = 0; i < messages; ++i) {
+      (void)other_->tx().ReleaseFromCell();
+      if (!other_->tx().PushInline({}, payload_->data(), kBytes)) break;
+      ++stuck_;
+    }
+    other_->tx().Publish();
+  }
+  void ServeFor(uint64_t cycles) {
+    const uint64_t end = nodes_->world().cycle() + cycles;
+    EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+      Serve();
+      return nodes_->world().cycle() >= end;
+    }));
+  }
+  void TearDown() override {
+    other_.reset();
+    NodesTest::TearDown();
+  }
+
   // The posted messages and receives last for longer than `event`.
   void ExpectNoPauseDuring(const std::function<void()>& event) {
     CyclesPerMessage(1000);
-    const uint64_t again = Counted(Statistic::kTxRetransmissions);
     uint64_t writes = 0, last = 0, pause = 0;
     const auto observe = [&](const sim::nic::PinEvents& pins) {
       if (pins.write_address && IsSink(kTarget, pins.address)) {
@@ -136,12 +169,16 @@ class UndisturbedTest : public NodesTest {
     EXPECT_LE(pause, kLongestPause);
     CyclesPerMessage(500);
     EXPECT_EQ(Counted(Statistic::kDropOverflow), 0U);
-    EXPECT_EQ(Counted(Statistic::kTxRetransmissions), again);
+    // Those to a stuck peer are sent again.
+    EXPECT_EQ(Count(kTarget, Statistic::kRxDuplicates), 0U);
   }
 
   static constexpr size_t kTarget = 1;
+  static constexpr size_t kOther = 2;
   size_t peers_ = 0;
   uint64_t posted_ = 0, received_ = 0;
+  uint32_t stuck_ = 0;
+  std::unique_ptr<BareEndpoint> other_;
 
  private:
   uint32_t first_ = 0, entries_ = 0;
@@ -190,6 +227,42 @@ TEST_F(UndisturbedTest, ARegionEndsWithoutAPause) {
   ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}));
   const Region region = Register(kTarget, nodes_->Memory(kTarget, 4096));
   ExpectNoPauseDuring([&] { Deregister(kTarget, region); });
+}
+
+// Its peer has no receives: messages leave its ring.
+TEST_F(UndisturbedTest, AnotherContextSpillsWithoutAPause) {
+  for (const bool ordered : {false, true}) {
+    ASSERT_NO_FATAL_FAILURE(OpenBesideStuck(16, ordered));
+    ExpectNoPauseDuring([&] {
+      for (int round = 0; round < 50; ++round) {
+        PostStuck(20);
+        ServeFor(100);
+      }
+      ServeFor(2000);
+    });
+    EXPECT_GE(stuck_, 900U);
+    EXPECT_GE(Count(0, Statistic::kTxSpilled), 200U);
+    other_.reset();
+    stuck_ = 0;
+  }
+}
+
+TEST_F(UndisturbedTest, AnotherContextThatSpilledEndsWithoutAPause) {
+  ASSERT_NO_FATAL_FAILURE(OpenBesideStuck(900, true));
+  ServeFor(20000);
+  EXPECT_GE(Count(0, Statistic::kTxSpilled), 200U);
+  ExpectNoPauseDuring([&] { other_.reset(); });
+}
+
+// Messages to it are outstanding.
+TEST_F(UndisturbedTest, APeerOfAnotherContextResetsWithoutAPause) {
+  ASSERT_NO_FATAL_FAILURE(OpenBesideStuck(900, true));
+  ServeFor(20000);
+  ExpectNoPauseDuring([&] {
+    EXPECT_TRUE(nodes_->device(kOther).Reset().ok());
+    nodes_->endpoint(kOther).Forget();
+    ServeFor(5000);
+  });
 }
 
 }  // namespace

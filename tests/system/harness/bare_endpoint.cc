@@ -197,6 +197,12 @@ BareEndpoint::~BareEndpoint() {
   }
 }
 
+void BareEndpoint::Forget() {
+  tx_number_ = rx_number_ = tx_cq_number_ = rx_cq_number_ = endpoint_ =
+      std::nullopt;
+  counters_.clear();
+}
+
 uint32_t BareEndpoint::AddPeer(const sim::frame::WireAddress& address,
                                const EndpointGrant& grant) {
   const auto hop = admin_.ResolveNextHop(

@@ -88,6 +88,9 @@ class BareEndpoint {
   std::optional<contract::Completion> PollTx();
   std::optional<contract::Completion> PollRx();
 
+  // After a reset of the device: the objects on it are gone.
+  void Forget();
+
  private:
   BareEndpoint(Device& device, AdminQueue& admin)
       : device_(device), admin_(admin) {}
