@@ -169,7 +169,7 @@ class UndisturbedTest : public NodesTest {
     EXPECT_LE(pause, kLongestPause);
     CyclesPerMessage(500);
     EXPECT_EQ(Counted(Statistic::kDropOverflow), 0U);
-    // Those to a stuck peer are sent again.
+    // Messages to a stuck peer are retransmitted, those to the target are not.
     EXPECT_EQ(Count(kTarget, Statistic::kRxDuplicates), 0U);
   }
 
