@@ -54,11 +54,16 @@ module heddle_read_reports
     end
   end
 
-  logic             free_any, due_any, take, sent, offer_q;
-  logic [SlotW-1:0] free_slot, due_slot, slot_q;  // `slot_q` is offered.
+  // A free slot is chosen ahead, another one in the cycle in which it is used.
+  logic             free_any, free_q, due_any, take, sent, offer_q;
+  logic [SlotW-1:0] next_slot, free_slot_q, due_slot, slot_q;  // `slot_q` is offered.
   logic [SlotW:0]   count_q;
+  logic [Slots-1:0] chosen, filled;  // Slot `free_slot_q`; the same when it is used.
+  assign chosen = free_q ? Slots'(1) << free_slot_q : '0;
+  assign filled = wait_i ? chosen : '0;
   heddle_rr_pick #(.NumSrc(Slots)) u_free (
-    .clk_i, .rst_ni, .valid_i(~used_q), .valid_o(free_any), .idx_o(free_slot), .take_i(wait_i)
+    .clk_i, .rst_ni, .valid_i(~used_q & ~chosen), .valid_o(free_any), .idx_o(next_slot),
+    .take_i(wait_i || !free_q)
   );
   heddle_rr_pick #(.NumSrc(Slots)) u_due (
     .clk_i, .rst_ni, .valid_i(over_q), .valid_o(due_any), .idx_o(due_slot), .take_i(take)
@@ -66,30 +71,33 @@ module heddle_read_reports
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      used_q  <= '0;
-      waits_q <= '0;
-      over_q  <= '0;
-      lost_q  <= '0;
-      count_q <= '0;
+      used_q      <= '0;
+      waits_q     <= '0;
+      over_q      <= '0;
+      lost_q      <= '0;
+      count_q     <= '0;
+      free_q      <= 1'b0;
+      free_slot_q <= '0;
     end else begin
-      waits_q <= waits_q & ~over_now;
-      over_q  <= over_q | over_now;
-      lost_q  <= lost_q | (over_info_i.lost ? over_now : '0);
+      waits_q <= (waits_q & ~over_now) | (wait_info_i.lost ? '0 : filled);
+      over_q  <= over_q | over_now | (wait_info_i.lost ? filled : '0);
+      lost_q  <= (lost_q & ~filled) | (over_info_i.lost ? over_now : '0) | (wait_info_i.lost ? filled : '0);
+      used_q  <= used_q | filled;
       count_q <= count_q + (SlotW+1)'(wait_i) - (SlotW+1)'(sent);
       if (take) over_q[due_slot] <= 1'b0;
       if (sent) used_q[slot_q]   <= 1'b0;
-      if (wait_i) begin
-        used_q[free_slot]  <= 1'b1;
-        waits_q[free_slot] <= !wait_info_i.lost;
-        over_q[free_slot]  <= wait_info_i.lost;
-        lost_q[free_slot]  <= wait_info_i.lost;
+      if (wait_i || !free_q) begin
+        free_q      <= free_any;
+        free_slot_q <= next_slot;
       end
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (wait_i) begin
-      pdc_q[free_slot] <= wait_info_i.pdc;
-      psn_q[free_slot] <= wait_info_i.psn;
+  for (genvar i = 0; i < Slots; i++) begin : gen_slot
+    always_ff @(posedge clk_i) begin
+      if (filled[i]) begin
+        pdc_q[i] <= wait_info_i.pdc;
+        psn_q[i] <= wait_info_i.psn;
+      end
     end
   end
   assign room_o = count_q <= (SlotW+1)'(Slots - UnderWay);
@@ -99,7 +107,7 @@ module heddle_read_reports
   logic       lost, unused_error, unused_ready;
   read_wait_t entry;
   heddle_mem #(.Width($bits(read_wait_t)), .Depth(Slots), .Init(1'b0)) u_entries (
-    .clk_i, .rst_ni, .wen_i(wait_i), .waddr_i(free_slot), .wdata_i(wait_info_i),
+    .clk_i, .rst_ni, .wen_i(wait_i), .waddr_i(free_slot_q), .wdata_i(wait_info_i),
     .raddr_i(take ? due_slot : slot_q), .rdata_o(entry), .error_o(unused_error), .ready_o(unused_ready)
   );
   assign take = due_any && !offer_q;
@@ -147,6 +155,6 @@ module heddle_read_reports
   logic unused;
   assign unused = ^{unused_error, unused_ready, counters, distance, entry};
 
-  `HEDDLE_ASSERT(Room_A, !wait_i || free_any)
+  `HEDDLE_ASSERT(Room_A, !wait_i || free_q)
   `HEDDLE_ASSERT(Beside_A, sent && due_any |=> !offer_q)
 endmodule
