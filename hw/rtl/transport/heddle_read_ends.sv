@@ -11,6 +11,7 @@
 //           taken until then is settled.
 // Anew:     what was settled of a READ on an earlier opening of its PDC does not count.
 // A settled packet waits for nobody.
+// Ready:    some time after reset (`idle_o`), before the first READ.
 
 `include "heddle_assert.svh"
 
@@ -55,16 +56,28 @@ module heddle_read_ends
 );
   // What a READ waits for.
   typedef struct packed {
+    logic            waiting;  // It is acknowledged and not over.
     logic [PdcW-1:0] pdc;
     logic [PktsW-1:0] packets;
     status_e         status;
     logic [15:0]     detail;
   } wait_t;
 
+  // Packets settled since its begin.
+  typedef struct packed {
+    logic             faulty;  // One of them failed.
+    logic [PktsW-1:0] packets;
+  } count_t;
+
   typedef struct packed {
     status_e     status;
     logic [15:0] detail;
   } fault_t;
+
+  typedef struct packed {
+    logic            faulty;
+    logic [MsgW-1:0] msg;
+  } over_t;
 
   // --------------------------------------------------------- settled packets
   // As many as heddle_place can have under way.
@@ -86,25 +99,33 @@ module heddle_read_ends
   logic            due_room;
   logic [MsgW-1:0] raddr, msg, scan_q;
 
-  logic [NumMsg-1:0] some_q;     // Its count is its own, not an earlier message's.
-  logic [NumMsg-1:0] fault_q;
-  logic [NumMsg-1:0] waiting_q;
-
-  logic [PktsW-1:0] count_raw, count, count_d;
+  logic [PktsW-1:0] count;
+  count_t          counted, counted_d;
   wait_t           waits, waits_d;
   fault_t          fault, fault_d;
   logic [15:0]     opening;
-  logic            count_wen, wait_wen, fault_wen;
+  logic            counts, wait_wen, fault_wen;
   logic            unused_opening_err, unused_opening_rdy;
-  logic            unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy;
+  logic            unused_count_err, unused_count_rdy, unused_wait_err, wait_rdy;
   logic            unused_fault_err, unused_fault_rdy;
-  heddle_mem #(.Width(PktsW), .Depth(NumMsg), .Init(1'b0)) u_count (
-    .clk_i, .rst_ni, .wen_i(count_wen), .waddr_i(msg), .wdata_i(count_d),
-    .raddr_i(raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
+  // A READ that begins has its count cleared in the next cycle, in which no packet is counted.
+  logic            begin_q;
+  logic [MsgW-1:0] begin_msg_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin_q <= 1'b0;
+    else         begin_q <= begin_i;
+  end
+  always_ff @(posedge clk_i) begin
+    begin_msg_q <= begin_msg_i;
+  end
+  heddle_mem #(.Width($bits(count_t)), .Depth(NumMsg), .Init(1'b0)) u_count (
+    .clk_i, .rst_ni, .wen_i(counts || begin_q), .waddr_i(begin_q ? begin_msg_q : msg),
+    .wdata_i(begin_q ? '0 : counted_d),
+    .raddr_i(raddr), .rdata_o(counted), .error_o(unused_count_err), .ready_o(unused_count_rdy)
   );
-  heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg), .Init(1'b0)) u_waits (
+  heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg)) u_waits (
     .clk_i, .rst_ni, .wen_i(wait_wen), .waddr_i(msg), .wdata_i(waits_d),
-    .raddr_i(raddr), .rdata_o(waits), .error_o(unused_wait_err), .ready_o(unused_wait_rdy)
+    .raddr_i(raddr), .rdata_o(waits), .error_o(unused_wait_err), .ready_o(wait_rdy)
   );
 
   heddle_mem #(.Width(16), .Depth(NumMsg), .Init(1'b0)) u_opening (
@@ -136,7 +157,7 @@ module heddle_read_ends
   end
 
   logic take_settle, take_end, take_lose;
-  assign take_settle = state_q != StScan && due_room && in_valid;
+  assign take_settle = state_q != StScan && due_room && in_valid && !begin_i;
   assign take_end    = (state_q == StIdle || state_q == StSettle) && due_room && !in_valid && end_valid_i && end_i.read &&
                        (end_i.refused == '0 || calm);
   assign take_lose   = state_q == StIdle && !in_valid && lose_valid_i;
@@ -153,8 +174,9 @@ module heddle_read_ends
     if (state_q == StScan) msg = scan_q;
   end
 
-  assign count   = some_q[msg] ? count_raw : '0;
-  assign count_d = count + 1'b1;
+  assign count             = counted.packets;
+  assign counted_d.packets = count + 1'b1;
+  assign counted_d.faulty  = counted.faulty || fault_wen;
 
   // Why the READ failed, if it did. The first time counts.
   always_comb begin
@@ -165,25 +187,29 @@ module heddle_read_ends
       fault_d.detail = '0;
     end
   end
-  assign fault_wen = count_wen && !fault_q[msg] && (s1_q.fail || s1_q.refused);
+  assign fault_wen = counts && !counted.faulty && (s1_q.fail || s1_q.refused);
 
-  logic settles, ends, loses;   // The READ goes on.
-  assign settles = count_wen && waiting_q[msg] && count_d >= waits.packets;
-  assign ends    = state_q == StEnd && count >= end_i.packets;
-  assign loses   = state_q == StScan && waiting_q[msg] && waits.pdc == lose_pdc_i;
+  logic settles, ends, loses, over_push;  // The READ is over.
+  assign settles   = counts && waits.waiting && count >= waits.packets - 1'b1;
+  assign ends      = state_q == StEnd && count >= end_i.packets;
+  assign loses     = state_q == StScan && waits.waiting && waits.pdc == lose_pdc_i;
+  assign over_push = settles || ends || loses;
 
-  assign count_wen = state_q == StSettle && s1_q.spdcid == opening;
-  assign wait_wen  = state_q == StEnd || loses;
+  assign counts    = state_q == StSettle && s1_q.spdcid == opening;
+  assign wait_wen  = state_q == StEnd || settles || loses;
   always_comb begin
-    waits_d.pdc     = end_i.pdc;
-    waits_d.packets = end_i.packets;
-    waits_d.status  = end_i.done.status;
-    waits_d.detail  = end_i.done.detail;
+    waits_d = waits;
+    if (state_q == StEnd) begin
+      waits_d.pdc     = end_i.pdc;
+      waits_d.packets = end_i.packets;
+      waits_d.status  = end_i.done.status;
+      waits_d.detail  = end_i.done.detail;
+    end
     if (loses) begin
-      waits_d        = waits;
       waits_d.status = lose_status_i;
       waits_d.detail = lose_detail_i;
     end
+    waits_d.waiting = state_q == StEnd && !ends;
   end
 
   always_comb begin
@@ -192,6 +218,7 @@ module heddle_read_ends
     else if (take_end)  state_d = StEnd;
     else if (take_lose) state_d = StScan;
   end
+  logic [MsgW:0] waiting_q;  // READs that wait.
   assign lose_ready_o = state_q == StScan && (waiting_q == '0 || scan_q == '1);
 
   always_ff @(posedge clk_i) begin
@@ -201,20 +228,12 @@ module heddle_read_ends
     if (!rst_ni) begin
       state_q   <= StIdle;
       scan_q    <= '0;
-      some_q    <= '0;
-      fault_q   <= '0;
       waiting_q <= '0;
     end else begin
       state_q <= state_d;
       if (state_q == StScan) scan_q <= lose_ready_o ? '0 : scan_q + 1'b1;
-      if (count_wen)               some_q[msg]    <= 1'b1;
-      if (fault_wen)               fault_q[msg]   <= 1'b1;
-      if (state_q == StEnd)        waiting_q[msg] <= !ends;
-      if (settles || loses)        waiting_q[msg] <= 1'b0;
-      if (begin_i) begin
-        some_q[begin_msg_i]  <= 1'b0;
-        fault_q[begin_msg_i] <= 1'b0;
-      end
+      if (state_q == StEnd && !ends) waiting_q <= waiting_q + 1'b1;
+      else if (settles || loses)     waiting_q <= waiting_q - 1'b1;
     end
   end
 
@@ -243,21 +262,22 @@ module heddle_read_ends
   // --------------------------------------------------------------- ended READs
   logic            over_valid, over_take, over_ready, late_valid_q, pass;
   logic            unused_wait2_err, unused_wait2_rdy;
-  logic [MsgW-1:0] over, late_q;
+  over_t           over, over_in, late_q;
   logic [MsgW:0]   over_count;
   wait_t           late;
-  heddle_fifo #(.Width(MsgW), .Depth(NumMsg)) u_over (
-    .clk_i, .rst_ni, .valid_i(settles || ends || loses), .ready_o(over_ready), .data_i(msg),
+  assign over_in = {counted.faulty || fault_wen, msg};
+  heddle_fifo #(.Width($bits(over_t)), .Depth(NumMsg)) u_over (
+    .clk_i, .rst_ni, .valid_i(over_push), .ready_o(over_ready), .data_i(over_in),
     .valid_o(over_valid), .ready_i(over_take), .data_o(over), .count_o(over_count)
   );
   heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg), .Init(1'b0)) u_late (
     .clk_i, .rst_ni, .wen_i(wait_wen), .waddr_i(msg), .wdata_i(waits_d),
-    .raddr_i(over_take ? over : late_q), .rdata_o(late),
+    .raddr_i(over_take ? over.msg : late_q.msg), .rdata_o(late),
     .error_o(unused_wait2_err), .ready_o(unused_wait2_rdy)
   );
   heddle_mem #(.Width($bits(fault_t)), .Depth(NumMsg), .Init(1'b0)) u_fault (
     .clk_i, .rst_ni, .wen_i(fault_wen), .waddr_i(msg), .wdata_i(fault_d),
-    .raddr_i(over_take ? over : late_q), .rdata_o(fault),
+    .raddr_i(over_take ? over.msg : late_q.msg), .rdata_o(fault),
     .error_o(unused_fault_err), .ready_o(unused_fault_rdy)
   );
   assign over_take = over_valid && !late_valid_q && (!pass || done_ready_i);
@@ -278,21 +298,21 @@ module heddle_read_ends
     done_o = end_i.done;
     if (late_valid_q) begin
       done_o        = '0;
-      done_o.msg    = late_q;
+      done_o.msg    = late_q.msg;
       done_o.status = late.status;
       done_o.detail = late.detail;
-      if (late.status == StatusOk && fault_q[late_q]) begin
+      if (late.status == StatusOk && late_q.faulty) begin
         done_o.status = fault.status;
         done_o.detail = fault.detail;
       end
     end
   end
 
-  assign idle_o = !settle_i && !in_valid && state_q == StIdle && !end_valid_i && !lose_valid_i &&
+  assign idle_o = wait_rdy && !begin_q && !settle_i && !in_valid && state_q == StIdle && !end_valid_i && !lose_valid_i &&
                   !due_valid_o && !over_valid && !late_valid_q;
 
   logic unused;
-  assign unused = ^{unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy,
+  assign unused = ^{unused_count_err, unused_count_rdy, unused_wait_err,
                     unused_wait2_err, unused_wait2_rdy, unused_fault_err, unused_fault_rdy, unused_opening_err,
                     unused_opening_rdy, in_count, over_count, late, end_i, beyond, due_ready, over_ready,
                     in_ready};
@@ -300,5 +320,7 @@ module heddle_read_ends
   `HEDDLE_ASSERT(WaitsForNobody_A, !settle_i || in_ready)
   `HEDDLE_ASSERT(DueOnce_A, state_q == StEnd |-> end_i.refused - beyond <= PktsW'(ReturnDue))
   `HEDDLE_ASSERT(DueHasRoom_A, !due_push || due_ready)
-  `HEDDLE_ASSERT(EndedHaveRoom_A, !(settles || ends || loses) || over_ready)
+  `HEDDLE_ASSERT(EndedHaveRoom_A, !over_push || over_ready)
+  `HEDDLE_ASSERT(ReadyFirst_A, !begin_i || wait_rdy)
+  `HEDDLE_ASSERT(ClearsAlone_A, !(begin_q && counts))
 endmodule

@@ -27,7 +27,7 @@ class ReadEndsTest : public testing::Test {
   ReadEndsTest() {
     dut_->due_ready_i = 1;
     dut_->done_ready_i = 1;
-    Cycle();
+    for (int i = 0; i < 3000 && !dut_->idle_o; ++i) Cycle();
   }
 
   // Its first request leaves.
