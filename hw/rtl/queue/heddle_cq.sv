@@ -113,10 +113,8 @@ module heddle_cq
   logic [NumCq-1:0][GenW-1:0]   gen_d, gen_q;
   logic [NumCq-1:0][CountW-1:0] free_d, free_q;          // Neither written nor reserved, but for
   logic [NumCq-1:0][1:0]        taken_d, taken_q;        // those of the last cycle.
-  logic [NumCq-1:0][CountW-1:0] produced_d, produced_q;
   logic [NumCq-1:0][CountW-1:0] consumed_d, consumed_q;
   logic [NumCq-1:0][CountW-1:0] returned_d, returned_q;  // Entries whose write was answered.
-  logic [NumCq-1:0][CountW-1:0] arm_d, arm_q;            // Count the host armed with.
   logic [NumCq-1:0][VecW-1:0]   vector_q;
   logic [NumCq-1:0][7:0]        owner_q;
 
@@ -213,7 +211,7 @@ module heddle_cq
 
   // ------------------------------------------------------------ events: execute
   logic              e1_same, e1_entry, e1_cell, e1_push;
-  logic [CountW-1:0] e1_produced;
+  logic [CountW-1:0] e1_produced, d1_produced;
   logic [15:0]       e1_slot;
   completion_t       e1_completion;
   logic              req_ready, data_ready, pending_ready;
@@ -226,7 +224,21 @@ module heddle_cq
   assign e1_cell  = e1_valid_q && e1_same && e1_ev_q.head && !e1_entry;
   assign e1_push  = (e1_entry || e1_cell) && req_ready && data_ready && pending_ready;
 
-  assign e1_produced = produced_q[e1_ev_q.cq];
+  // Entries written, one copy for each reader. A table write waits until no event is here.
+  logic              produced_wen;
+  logic [CqW-1:0]    produced_cq;
+  logic [CountW-1:0] produced;
+  assign produced_wen = tbl_write || (e1_push && e1_entry);
+  assign produced_cq  = tbl_write ? tbl_cq : e1_ev_q.cq;
+  assign produced     = tbl_write ? '0 : e1_produced + 1'b1;
+  heddle_lookup #(.Width(CountW), .Depth(NumCq)) u_produced (
+    .clk_i, .wen_i(produced_wen), .waddr_i(produced_cq), .wdata_i(produced),
+    .raddr_i(e1_ev_q.cq), .rdata_o(e1_produced)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumCq)) u_doorbell_produced (
+    .clk_i, .wen_i(produced_wen), .waddr_i(produced_cq), .wdata_i(produced),
+    .raddr_i(d1_q.cq), .rdata_o(d1_produced)
+  );
   assign e1_slot     = e1_produced[15:0] & ((16'd1 << e1_cfg.log2[3:0]) - 16'd1);
   always_comb begin
     e1_completion = '0;
@@ -417,37 +429,42 @@ module heddle_cq
   assign msix_vector_o = msix_vector_q;
   assign msix_owner_o  = msix_owner_q;
 
-  // Queues of which `returned` or `arm` changed: is there an entry beyond the count?
-  of_queue_t         moved_d, moved_q, rearmed_d, rearmed_q;
-  logic [CountW-1:0] moved_ahead, rearmed_ahead;
-  logic              moved_on, rearmed_on;
+  // Queues of which `returned` or `arm` changed: is there an entry beyond the count? The difference is taken in one
+  // cycle and judged in the next, unless the queue is armed anew meanwhile.
+  of_queue_t         moved_d, moved_q, rearmed_d, rearmed_q, moved_on_d, moved_on_q, rearmed_on_d, rearmed_on_q;
+  logic [CountW-1:0] moved_arm, rearmed_arm, moved_ahead_q, rearmed_ahead_q;
+  logic              arms;
+  assign arms           = d3_q.valid && d3_q.arm;
+  assign moved_d        = back_q;
+  assign rearmed_d      = {arms, d3_q.cq};
+  assign moved_on_d     = {moved_q.valid && !(arms && d3_q.cq == moved_q.cq), moved_q.cq};
+  assign rearmed_on_d   = {rearmed_q.valid && !(arms && d3_q.cq == rearmed_q.cq), rearmed_q.cq};
+  heddle_lookup #(.Width(CountW), .Depth(NumCq)) u_arm (
+    .clk_i, .wen_i(arms), .waddr_i(d3_q.cq), .wdata_i(d3_q.count), .raddr_i(moved_q.cq), .rdata_o(moved_arm)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumCq)) u_rearmed_arm (
+    .clk_i, .wen_i(arms), .waddr_i(d3_q.cq), .wdata_i(d3_q.count), .raddr_i(rearmed_q.cq), .rdata_o(rearmed_arm)
+  );
   function automatic logic Beyond(logic [CountW-1:0] ahead);
     Beyond = ahead != '0 && !ahead[CountW-1];
   endfunction
-  assign moved_d       = back_q;
-  assign rearmed_d     = {d3_q.valid && d3_q.arm, d3_q.cq};
-  assign moved_ahead   = returned_q[moved_q.cq] - arm_q[moved_q.cq];
-  assign rearmed_ahead = returned_q[rearmed_q.cq] - arm_q[rearmed_q.cq];
-  assign moved_on      = moved_q.valid && armed_q[moved_q.cq] && Beyond(moved_ahead);
-  assign rearmed_on    = rearmed_q.valid && armed_q[rearmed_q.cq] && Beyond(rearmed_ahead);
 
   // -------------------------------------------------------------------- state
   of_queue_t         credit_d, credit_q;  // One that an event returned.
   logic [CountW-1:0] back_returned;
-  logic [NumCq-1:0]  at_table, at_entry, at_credit, at_back, at_taken, at_counted, at_armed, at_reached,
+  logic [NumCq-1:0]  at_table, at_credit, at_back, at_taken, at_counted, at_armed, at_reached,
                      at_raised;
   assign credit_d      = {e1_valid_q && e1_done && e1_same && e1_ev_q.credit && !e1_ev_q.write, e1_ev_q.cq};
   assign back_returned = returned_q[back_q.cq] + 1'b1;
   assign at_table      = OneHot(tbl_write, tbl_cq);
-  assign at_entry      = OneHot(e1_push && e1_entry, e1_ev_q.cq);
   assign at_credit     = OneHot(credit_q.valid, credit_q.cq);
   assign at_back       = OneHot(back_q.valid, back_q.cq);
   assign at_taken      = OneHot(d2_take, d2_q.cq);
   assign at_counted    = OneHot(d3_q.valid, d3_q.cq);
   assign at_armed      = d3_q.arm ? at_counted : '0;
   assign at_raised     = OneHot(raise_take, raise_cq);
-  assign at_reached    = OneHot(moved_on, moved_q.cq) |
-                         OneHot(rearmed_on, rearmed_q.cq);
+  assign at_reached    = armed_q & (OneHot(moved_on_q.valid && Beyond(moved_ahead_q), moved_on_q.cq) |
+                                    OneHot(rearmed_on_q.valid && Beyond(rearmed_ahead_q), rearmed_on_q.cq));
 
   // One adder per queue and count, or one for all where only one queue's changes in a cycle.
   always_comb begin
@@ -460,10 +477,8 @@ module heddle_cq
       for (int unsigned t = 0; t < 3; t++) taken_d[i] += 2'(take_i[t] && take_cq_i[t] == CqW'(i));
       free_d[i]     = free_q[i] - CountW'(taken_q[i]) + CountW'(at_credit[i]) +
                       (at_counted[i] ? d3_step_q : '0);
-      produced_d[i] = at_entry[i] ? e1_produced + 1'b1 : produced_q[i];
       consumed_d[i] = at_taken[i] ? d2_q.count : consumed_q[i];
       returned_d[i] = at_back[i] ? back_returned : returned_q[i];
-      arm_d[i]      = at_armed[i] ? d3_q.count : arm_q[i];
 
       if (at_table[i]) begin
         alive_d[i]    = tbl_cfg.enable[0];
@@ -472,7 +487,6 @@ module heddle_cq
         raise_d[i]    = 1'b0;
         taken_d[i]    = '0;
         free_d[i]     = tbl_cfg.enable[0] ? CountW'(1) << tbl_cfg.log2[3:0] : '0;
-        produced_d[i] = '0;
         consumed_d[i] = '0;
         returned_d[i] = '0;
       end
@@ -513,7 +527,7 @@ module heddle_cq
   assign idle_o = !db_valid_i && !tbl_valid_i && ev_valid_i == '0 && !e1_valid_q && !wr_valid_o &&
                   !data_valid && !head_valid && !raise_valid && !picked_q.valid && !msix_valid_q &&
                   cfg_ready && !count_valid_o && !d1_q.valid && !d2_q.valid && !d3_q.valid && !back_q.valid &&
-                  !moved_q.valid && !rearmed_q.valid && !credit_q.valid;
+                  !moved_q.valid && !rearmed_q.valid && !moved_on_q.valid && !rearmed_on_q.valid && !credit_q.valid;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -535,8 +549,9 @@ module heddle_cq
       back_q       <= '0;
       moved_q      <= '0;
       rearmed_q    <= '0;
+      moved_on_q   <= '0;
+      rearmed_on_q <= '0;
       picked_q     <= '0;
-      produced_q   <= '0;
       consumed_q   <= '0;
       returned_q   <= '0;
       answers_q    <= '0;
@@ -559,8 +574,9 @@ module heddle_cq
       back_q       <= back_d;
       moved_q      <= moved_d;
       rearmed_q    <= rearmed_d;
+      moved_on_q   <= moved_on_d;
+      rearmed_on_q <= rearmed_on_d;
       picked_q     <= picked_d;
-      produced_q   <= produced_d;
       consumed_q   <= consumed_d;
       returned_q   <= returned_d;
       answers_q    <= answers_d;
@@ -576,12 +592,13 @@ module heddle_cq
       vector_q[tbl_cq] <= tbl_cfg.vector_[VecW-1:0];
       owner_q[tbl_cq]  <= tbl_cfg.function_;
     end
-    arm_q         <= arm_d;
-    d2_consumed_q <= consumed_q[d1_q.cq];
-    d2_produced_q <= produced_q[d1_q.cq];
-    d3_step_q     <= d2_step;
-    msix_vector_q <= msix_vector_d;
-    msix_owner_q  <= msix_owner_d;
+    d2_consumed_q   <= consumed_q[d1_q.cq];
+    d2_produced_q   <= d1_produced;
+    d3_step_q       <= d2_step;
+    moved_ahead_q   <= returned_q[moved_q.cq] - moved_arm;
+    rearmed_ahead_q <= returned_q[rearmed_q.cq] - rearmed_arm;
+    msix_vector_q   <= msix_vector_d;
+    msix_owner_q    <= msix_owner_d;
   end
 
   logic unused;
@@ -594,7 +611,7 @@ module heddle_cq
   `HEDDLE_ASSUME(WriteHoldsCredit_M, e1_entry |-> e1_ev_q.credit)
   `HEDDLE_ASSUME(AnswerOfWrite_M, wr_rsp_valid_i |-> answers_q < pending_count)
   `HEDDLE_ASSERT(CreditBound_A,
-                 e1_entry |-> produced_q[e1_ev_q.cq] - consumed_q[e1_ev_q.cq] <
+                 e1_entry |-> e1_produced - consumed_q[e1_ev_q.cq] <
                               CountW'(1) << e1_cfg.log2[3:0])
   `HEDDLE_ASSERT(InterruptHeld_A, msix_valid_o && !msix_ready_i |=>
                  msix_valid_o && $stable({msix_vector_o, msix_owner_o}))
