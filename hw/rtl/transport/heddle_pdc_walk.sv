@@ -117,8 +117,13 @@ module heddle_pdc_walk
   logic returned;  // No payload read of the head is outstanding.
   logic reached;   // Something of the head was transmitted.
   logic ends;
-  logic [31:0] beyond;  // PSNs from the message after the head to that of the event; `head_psn` is the late one.
-  assign beyond  = (ev_q.psn - 32'(queue_last_i) - 32'd1) - head_psn;
+  logic        exactly;  // It is the last packet that the event acknowledges.
+  logic [31:0] last, first;  // First PSN of a head that ends with the event: ev_q.psn - 1 - queue_last_i.
+  logic [31:0] beyond;   // PSNs that the event acknowledges after the head; `head_psn` is the late one.
+  assign last    = 32'(queue_last_i);
+  assign first   = ev_q.psn + ~last;
+  assign exactly = first == head_psn;
+  assign beyond  = first - head_psn;
   assign covered = !beyond[31];
   // Its last packet is not among those under way. An old one may look as if it were, until they are done; a
   // message may wait for its acknowledgement while others send any number of packets.
@@ -225,7 +230,7 @@ module heddle_pdc_walk
 
   // The message that ends is the last that the event acknowledges: the next one begins with its PSN.
   logic used_up;
-  assign used_up = ev_q.kind == WalkAck && beyond == '0;
+  assign used_up = ev_q.kind == WalkAck && exactly;
   // An acknowledgement follows another without a pause.
   logic over;
   assign over = state_q == StEnd && ev_q.kind == WalkAck && (ends ? used_up && done_ready_i : !covered) &&
@@ -246,7 +251,7 @@ module heddle_pdc_walk
   logic [31:0]       refused_index;   // The same, of this event.
   assign refused_index = ev_q.psn - 32'd1 - head_psn;
   logic              refused_now, refused_err, refused_rdy;
-  assign refused_now   = ev_q.refused && beyond == '0;
+  assign refused_now   = ev_q.refused && exactly;
   assign refused_o     = state_q == StEnd && (restart ? passed_q && lost_q : ev_q.refused && !covered && reached);
   assign refused_msg_o = msg_q;
   heddle_mem #(.Width(6 + PktW), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
@@ -335,7 +340,7 @@ module heddle_pdc_walk
   end
 
   logic unused;
-  assign unused = ^{index[31:PktW], refused_index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
+  assign unused = ^{beyond[30:0], index[31:PktW], refused_index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
                     unused_seq_rdy, refused_err, refused_rdy, unused_rma_err, unused_rma_rdy};
 
   `HEDDLE_ASSERT(RestartAfterAcks_A, state_q == StSpan && !passed_q |-> !covered)
