@@ -108,19 +108,18 @@ module heddle_read_ends
   logic            unused_opening_err, unused_opening_rdy;
   logic            unused_count_err, unused_count_rdy, unused_wait_err, wait_rdy;
   logic            unused_fault_err, unused_fault_rdy;
-  // A READ that begins has its count cleared in the next cycle, in which no packet is counted.
-  logic            begin_q;
-  logic [MsgW-1:0] begin_msg_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin_q <= 1'b0;
-    else         begin_q <= begin_i;
-  end
-  always_ff @(posedge clk_i) begin
-    begin_msg_q <= begin_msg_i;
-  end
+  // A READ that begins has its count cleared in a cycle in which no packet is counted, within three cycles.
+  logic            begun, begun_room, clears;
+  logic [MsgW-1:0] begun_msg;
+  logic [2:0]      begun_count;
+  heddle_fifo #(.Width(MsgW), .Depth(4)) u_begun (
+    .clk_i, .rst_ni, .valid_i(begin_i), .ready_o(begun_room), .data_i(begin_msg_i),
+    .valid_o(begun), .ready_i(clears), .data_o(begun_msg), .count_o(begun_count)
+  );
+  assign clears = begun && state_q != StSettle;
   heddle_mem #(.Width($bits(count_t)), .Depth(NumMsg), .Init(1'b0)) u_count (
-    .clk_i, .rst_ni, .wen_i(counts || begin_q), .waddr_i(begin_q ? begin_msg_q : msg),
-    .wdata_i(begin_q ? '0 : counted_d),
+    .clk_i, .rst_ni, .wen_i(counts || clears), .waddr_i(clears ? begun_msg : msg),
+    .wdata_i(clears ? '0 : counted_d),
     .raddr_i(raddr), .rdata_o(counted), .error_o(unused_count_err), .ready_o(unused_count_rdy)
   );
   heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg)) u_waits (
@@ -157,7 +156,7 @@ module heddle_read_ends
   end
 
   logic take_settle, take_end, take_lose;
-  assign take_settle = state_q != StScan && due_room && in_valid && !begin_i;
+  assign take_settle = state_q != StScan && due_room && in_valid && !(begun && (state_q == StSettle || begun_count > 3'd1));
   assign take_end    = (state_q == StIdle || state_q == StSettle) && due_room && !in_valid && end_valid_i && end_i.read &&
                        (end_i.refused == '0 || calm);
   assign take_lose   = state_q == StIdle && !in_valid && lose_valid_i;
@@ -308,13 +307,13 @@ module heddle_read_ends
     end
   end
 
-  assign idle_o = wait_rdy && !begin_q && !settle_i && !in_valid && state_q == StIdle && !end_valid_i && !lose_valid_i &&
+  assign idle_o = wait_rdy && !begun && !settle_i && !in_valid && state_q == StIdle && !end_valid_i && !lose_valid_i &&
                   !due_valid_o && !over_valid && !late_valid_q;
 
   logic unused;
   assign unused = ^{unused_count_err, unused_count_rdy, unused_wait_err,
                     unused_wait2_err, unused_wait2_rdy, unused_fault_err, unused_fault_rdy, unused_opening_err,
-                    unused_opening_rdy, in_count, over_count, late, end_i, beyond, due_ready, over_ready,
+                    unused_opening_rdy, in_count, begun_count, over_count, late, end_i, beyond, due_ready, over_ready,
                     in_ready};
 
   `HEDDLE_ASSERT(WaitsForNobody_A, !settle_i || in_ready)
@@ -322,5 +321,5 @@ module heddle_read_ends
   `HEDDLE_ASSERT(DueHasRoom_A, !due_push || due_ready)
   `HEDDLE_ASSERT(EndedHaveRoom_A, !over_push || over_ready)
   `HEDDLE_ASSERT(ReadyFirst_A, !begin_i || wait_rdy)
-  `HEDDLE_ASSERT(ClearsAlone_A, !(begin_q && counts))
+  `HEDDLE_ASSERT(ClearsInTime_A, !begin_i || begun_room)
 endmodule
