@@ -417,6 +417,7 @@ module heddle_nic
   logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
   logic [SeqW-1:0] seq_issued, seq_done;
+  logic            build_pause;
   logic            idle_msg, idle_walk, idle_pdc, pdc_waits;
   logic [WantW-1:0] pdc_want;
 
@@ -486,7 +487,7 @@ module heddle_nic
     .ack_valid_i(ack_valid && !ack_back), .ack_ready_o(ack_ready_pdc), .ack_i(ack),
     .fail_i(pay_fail), .fail_msg_i(pay_fail_msg),
     .refused_i(msg_refused), .refused_msg_i(msg_refused_index), .failed_o(msg_failed),
-    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pause_i(build_pause), .pkt_o(pkt),
     .seq_issued_o(seq_issued),
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
@@ -669,7 +670,7 @@ module heddle_nic
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_crc_i(rec_crc),
     .head_valid_o(built_valid), .head_ready_i(built_ready), .head_o(built),
-    .seq_done_o(seq_done), .back_done_o(back_read),
+    .seq_done_o(seq_done), .back_done_o(back_read), .pause_o(build_pause),
     .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
     .fail_gen_o(pay_fail_gen),
     .stat_o(stat_build), .idle_o(idle_build)
@@ -846,7 +847,7 @@ module heddle_nic
     .wait_o(read_waits), .wait_info_o(read_wait), .over_o(reads_over), .over_info_o(read_over),
     .ack_valid_i(ack_valid && ack_back), .ack_ready_o(ack_ready_back), .ack_i(ack),
     .sweep_valid_i(sweep_valid), .sweep_region_i(sweep_region), .sweep_done_o(sweep_done),
-    .pkt_valid_o(back_valid_data), .pkt_ready_i(back_ready_data), .pkt_o(back_data),
+    .pkt_valid_o(back_valid_data), .pkt_ready_i(back_ready_data), .pause_i(build_pause), .pkt_o(back_data),
     .seq_issued_o(back_issued),
     .stat_o(stat_return), .idle_o(idle_return),
     .deadline_valid_o(back_deadline_valid), .deadline_o(back_deadline)

@@ -91,6 +91,7 @@ module heddle_pdc_tx
 
   output logic               pkt_valid_o,
   input  logic               pkt_ready_i,
+  input  logic              pause_i,          // heddle_tx_build has enough for now.
   output tx_packet_t         pkt_o,
   output logic [SeqW-1:0]    seq_issued_o,     // Packets offered on `pkt` so far.
 
@@ -961,7 +962,13 @@ module heddle_pdc_tx
     .clk_i, .rst_ni, .valid_i(send_now || control_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
     .valid_o(pkt_valid_o), .ready_i(pkt_ready_i), .data_o(pkt_o), .count_o(pkt_count)
   );
-  assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
+  assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2) && !pause_i && hold_q == '0;
+  // heddle_tx_build counts a full packet before the next one is chosen.
+  logic [PauseCycles-1:0] hold_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) hold_q <= '0;
+    else         hold_q <= {hold_q[PauseCycles-2:0], send_now && !last && !is_read};
+  end
 
   logic [SeqW-1:0] seq_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin

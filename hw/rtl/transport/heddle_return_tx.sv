@@ -53,6 +53,7 @@ module heddle_return_tx
 
   output logic              pkt_valid_o,     // heddle_tx_build.
   input  logic              pkt_ready_i,
+  input  logic              pause_i,          // heddle_tx_build has enough for now.
   output return_packet_t    pkt_o,
   output logic [SeqW-1:0]   seq_issued_o,    // Packets offered on `pkt` so far.
 
@@ -463,7 +464,13 @@ module heddle_return_tx
     else if (send_now) seq_q <= seq_q + 1'b1;
   end
   assign seq_issued_o = seq_q;
-  assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
+  assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2) && !pause_i && hold_q == '0;
+  // heddle_tx_build counts a full packet before the next one is chosen.
+  logic [PauseCycles-1:0] hold_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) hold_q <= '0;
+    else         hold_q <= {hold_q[PauseCycles-2:0], send_now && record.data.bytes[13:10] != '0};
+  end
 
   // ------------------------------------------------------------------ congestion
   logic        sole, measured, rule, nscc_idle;

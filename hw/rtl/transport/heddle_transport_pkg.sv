@@ -57,6 +57,9 @@ package heddle_transport_pkg;
     logic [127:0]    inline_data;
   } tx_request_t;
 
+  // From a packet's choice until heddle_tx_build has counted its payload.
+  localparam int unsigned PauseCycles = 4;
+
   // Bytes that the end-to-end CRC covers, payload behind the headers apart: both IP addresses
   // (those of IPv4 in the last 8 of their bytes), UDP, PDS, SES, inline payload.
   localparam int unsigned AddressBytes = 32;

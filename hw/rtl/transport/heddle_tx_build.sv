@@ -13,6 +13,7 @@
 // Priority: responses before requests and return data.
 // Payload:  read from host memory, or inline from the message table (at most InlineBytes). A read names the
 //           number under which its payload was pushed, if it was.
+// Paused:   `pause_o` says that enough payload is under way to hide the latency of the host's memory.
 // Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read, `back_done_o` those
 //           taken on `back`.
 
@@ -73,6 +74,7 @@ module heddle_tx_build
 
   output logic [SeqW-1:0]  seq_done_o,
   output logic [SeqW-1:0]  back_done_o,
+  output logic             pause_o,         // Enough payload is under way: what is sent again would wait behind it.
   output logic             fail_o,          // Strobe: payload of a message cannot be read.
   output logic [MsgW-1:0]  fail_msg_o,
   output logic [TxW-1:0]   fail_ctx_o,
@@ -379,6 +381,24 @@ module heddle_tx_build
     .valid_o(head_valid_o), .ready_i(head_ready_i), .head_o,
     .idle_o(crc_idle)
   );
+
+  // Payload that is not on its way to the wire. A packet sent again leaves behind it, so it is no more than reads of
+  // 250 cycles need.
+  localparam int unsigned RunAhead  = 20480;
+  localparam int unsigned RunAheadW = 14 + $clog2(Pending + 8);
+  logic [RunAheadW-1:0] ahead_q, ahead;
+  assign ahead = ahead_q + (push && request.read ? RunAheadW'(request.bytes) : '0)
+                         - (pending_pop && read_failed ? RunAheadW'(pending.bytes) : '0)
+                         - (head_valid_o && head_ready_i ? RunAheadW'(head_o.payload_bytes) : '0);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ahead_q <= '0;
+      pause_o <= 1'b0;
+    end else begin
+      ahead_q <= ahead;
+      pause_o <= ahead > RunAheadW'(RunAhead);
+    end
+  end
 
   // ------------------------------------------------------------------- state
   always_ff @(posedge clk_i or negedge rst_ni) begin

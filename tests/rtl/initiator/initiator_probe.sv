@@ -39,6 +39,7 @@ module initiator_probe
   output logic [31:0] open_fa_o,
   output logic        open_rud_o,
 
+  input  logic        pause_i,
   output logic        pkt_valid_o,
   input  logic        pkt_ready_i,
   output logic [7:0]  pkt_pdc_o,
@@ -269,7 +270,7 @@ module initiator_probe
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
     .fail_i, .fail_msg_i, .refused_i(refused), .refused_msg_i(refused_msg),
     .failed_o(failed),
-    .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
+    .pkt_valid_o, .pkt_ready_i, .pause_i, .pkt_o(pkt), .seq_issued_o,
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
     .sent_o(sent), .sent_msg_o(sent_msg),

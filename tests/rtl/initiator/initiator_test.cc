@@ -62,6 +62,32 @@ TEST(InitiatorTest, SmallMessagesToOnePeerPassAtLessThanThreeCyclesEach) {
   ExpectNothingBroken(bench);
 }
 
+TEST_P(InitiatorModeTest, NothingLeavesWhileTheFrameBuilderHasEnough) {
+  InitiatorBench bench(1);
+  bench.rud = GetParam();
+  bench.ready = 1;
+  for (uint32_t peer = 1; peer <= 3; ++peer) {
+    bench.Post(peer, 200000);
+  }
+  while (bench.packets_seen < 50) {
+    bench.Cycle();
+  }
+  bench->pause_i = 1;
+  for (int i = 0; i < 10; ++i) {
+    bench.Cycle();
+  }
+  const uint64_t before = bench.packets_seen;
+  EXPECT_LE(before, 54U) << "those that were chosen already";
+  for (int i = 0; i < 100; ++i) {
+    bench.Cycle();
+  }
+  EXPECT_EQ(bench.packets_seen, before);
+  bench->pause_i = 0;
+  ASSERT_TRUE(bench.Run(20000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
 TEST_P(InitiatorModeTest, NothingIsLostOrDoubledOnALossyNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);

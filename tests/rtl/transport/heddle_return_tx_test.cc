@@ -34,6 +34,16 @@ TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
   EXPECT_EQ(bench_.sent[2].ar, 1) << "nothing follows";
 }
 
+TEST_F(ReturnTxTest, NothingLeavesWhileTheFrameBuilderHasEnough) {
+  bench_.paused = true;
+  for (int i = 0; i < 3; ++i) Ask(5);
+  bench_.Run(20);
+  EXPECT_EQ(bench_.sent.size(), 0U);
+  bench_.paused = false;
+  bench_.Run(20);
+  EXPECT_EQ(Sent(), (Psns{0, 1, 2}));
+}
+
 TEST_F(ReturnTxTest, AckReleasesAndClearsWhatItCovers) {
   for (int i = 0; i < 3; ++i) Ask(5);
   bench_.Run(20);

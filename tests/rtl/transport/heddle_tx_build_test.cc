@@ -29,6 +29,61 @@ TEST_F(TxBuildTest, RequestsAndReturnDataTakeTurns) {
   }
 }
 
+// What is sent again leaves behind what is asked for, so that is not more than
+// reads of the host need.
+TEST_F(TxBuildTest, PausesWhileMuchPayloadIsAwaited) {
+  constexpr size_t kSmall = 20;
+  constexpr uint32_t kMtu = 4096;
+  constexpr uint32_t kPackets = 6;
+  dut_.WritePdc(3, SomePeer());
+  dut_.WriteMessage(4, InlineMessage("x"));
+  rtl::MsgPacket msg = {};
+  msg.opcode = contract::Opcode::kWrite;
+  msg.length = kPackets * kMtu;
+  msg.iova = 0x5000;
+  dut_.WriteMessage(5, msg);
+  const auto push = [&](uint16_t message, uint32_t index) {
+    rtl::TxPacket pkt = {};
+    pkt.pdc = 3;
+    pkt.msg = message;
+    pkt.index = index;
+    pkt.last = message == 4 || index == kPackets - 1;
+    dut_.Push(pkt);
+  };
+  const auto run = [&](int cycles) {
+    for (int i = 0; i < cycles; ++i) dut_.Cycle();
+  };
+  // Reads that fail do not count for ever.
+  dut_.refused_page = msg.iova;
+  push(5, 0);
+  run(50);
+  dut_.refused_page = {};
+  dut_.sent().clear();
+  dut_.WriteMessage(5, msg);
+
+  dut_.latency = 200;
+  for (uint32_t i = 0; i < kPackets - 1; ++i) push(5, i);
+  for (size_t i = 0; i < kSmall; ++i) push(4, 0);
+  run(100);
+  EXPECT_EQ(dut_.sent().size(), 0U);
+  EXPECT_EQ(dut_->pause_o, 0) << "small ones need no read";
+  push(5, kPackets - 1);
+  run(20);
+  EXPECT_EQ(dut_->pause_o, 1);
+  dut_.RunUntil(1, 300);
+  run(2);
+  EXPECT_EQ(dut_->pause_o, 0) << "one left";
+  // Return data count as well.
+  dut_.RunUntil(kPackets + kSmall, 1000);
+  const Route route = RouteTo(SomePeer(), kPeerMac);
+  for (int i = 0; i < 40; ++i) dut_.Push(SomeReturn(route));
+  run(150);
+  EXPECT_EQ(dut_->pause_o, 1);
+  dut_.RunUntil(kPackets + kSmall + 40, 3000);
+  run(2);
+  EXPECT_EQ(dut_->pause_o, 0);
+}
+
 TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
   const rtl::PdcPeer peer = SomePeer();
   dut_.WritePdc(3, peer);

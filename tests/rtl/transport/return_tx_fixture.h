@@ -49,6 +49,7 @@ class ReturnTxBench {
     dut_->sweep_valid_i = sweeping ? 1 : 0;
     dut_->sweep_region_i = sweep_region;
     dut_->pkt_ready_i = stalled ? 0 : 1;
+    dut_->pause_i = paused ? 1 : 0;
     dut_.Settle();
     if (dut_->wait_o)
       waits.push_back(rtl::Sample<rtl::ReadWait>(dut_->wait_info_o));
@@ -98,6 +99,7 @@ class ReturnTxBench {
   uint32_t now_ns = 0;
   bool ticking = false;
   bool stalled = false;
+  bool paused = false;
   bool sweeping = false;
   uint16_t sweep_region = 0;
   size_t sent_before_sweep = 0;

@@ -59,7 +59,7 @@ module tx_frames_probe
   logic [GenW-1:0]  fail_gen;
   logic [NumStat-1:0] stat;
   payload_req_t     payload;
-  logic             frame;
+  logic             frame, pause;
   logic [13:0]      frame_bytes;
 
   heddle_tx_build u_build (
@@ -76,7 +76,7 @@ module tx_frames_probe
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_crc_i(rec_crc),
     .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head),
-    .seq_done_o(seq_done), .back_done_o(back_done), .fail_o(fail), .fail_msg_o(fail_msg), .fail_ctx_o(fail_ctx),
+    .seq_done_o(seq_done), .back_done_o(back_done), .pause_o(pause), .fail_o(fail), .fail_msg_o(fail_msg), .fail_ctx_o(fail_ctx),
     .fail_gen_o(fail_gen), .stat_o(stat), .idle_o(idle_build)
   );
 
@@ -103,5 +103,5 @@ module tx_frames_probe
   logic unused_outputs;
   assign rd_req_o = payload.gather.read;
   assign unused_outputs = ^{payload, seq_done, back_done, back_ready, fail, fail_msg, fail_ctx, fail_gen, stat, frame,
-                            frame_bytes};
+                            frame_bytes, pause};
 endmodule
