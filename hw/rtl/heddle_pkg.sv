@@ -396,7 +396,7 @@ package heddle_pkg;
     logic [15:0]  spdcid;
     logic [15:0]  dpdcid;        // syn=0.
     logic [11:0]  psn_offset;    // syn=1.
-    logic [7:0]   nack_code;
+    logic [7:0]   nack_code;     // ACK_CC: its mpr.
     logic [31:0]  pds_payload;   // NACK and CP.
     // Standard request.
     logic [5:0]   opcode;
@@ -538,6 +538,7 @@ package heddle_pkg;
     logic            m;          // What it answers came marked.
     logic            retx;       // It answers a retransmission.
     logic            sack;       // ACK_CC: what follows is valid.
+    logic [7:0]      range;      // MP_Range / 128; 0: not stated.
     logic [31:0]     sack_base;
     logic [63:0]     sack_bitmap;   // Bit i: PSN sack_base + i was received. A clear bit says nothing.
     logic [15:0]     service_time;  // 128 ns; 0: not known.
@@ -556,7 +557,7 @@ package heddle_pkg;
   typedef struct packed {
     response_kind_e  kind;
     logic            probe;       // ACK: of a Probe, whose probe_opaque is `ack_offset`.
-    logic            rod;         // Negotiation: of a ROD PDC.
+    logic            rod;         // Negotiation, ACK_CC: of a ROD PDC.
     logic            ipv6;
     logic [127:0]    fa;          // Destination.
     logic [47:0]     mac;

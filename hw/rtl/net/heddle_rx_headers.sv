@@ -318,6 +318,7 @@ module heddle_rx_headers
       if (is_ack && is_pds_cc) begin
         pkt_o.sack_offset = pds_cc.sack_psn_offset;
         pkt_o.match_bits  = pds_cc.sack_bitmap;
+        pkt_o.nack_code   = pds_cc.mpr;
         if (pds_cc.cc_type == '0) begin
           pkt_o.header_data = {pds_cc.service_time, pds_cc.rc, pds_cc.rcv_cwnd_pend,
                                pds_cc.rcvd_bytes, pds_cc.nscc_ooo_count};

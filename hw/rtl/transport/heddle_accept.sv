@@ -528,7 +528,7 @@ module heddle_accept
     late_to.message_id = entry.message_id;
   end
   heddle_standing u_standing (
-    .entry_i(job_entry), .rsp_i(late_to), .ruled_i(ruled), .cack_o(late_cack), .rsp_o(late)
+    .entry_i(job_entry), .rsp_i(late_to), .syn_i(1'b0), .ruled_i(ruled), .cack_o(late_cack), .rsp_o(late)
   );
   always_comb begin
     asking = late;

@@ -149,7 +149,7 @@ module heddle_accept_decide
   assign ahead      = pkt_i.psn - e.expected;
   assign expected   = ahead == '0;
   assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign early      = !e.rud && !expected && ahead < 32'(RejectWindow);
+  assign early      = !e.rud && !expected && ahead < 32'(RodWindow);
   assign jumps      = e.rud && !expected && in_window;    // Over a gap.
 
   logic     reported;  // If it is early.
@@ -172,7 +172,7 @@ module heddle_accept_decide
   response_t   addressed, standing, standing_after, about;
   logic [31:0] cack, cack_after, offset_after;
   heddle_standing u_standing (
-    .entry_i(e), .rsp_i(addressed), .ruled_i, .cack_o(cack), .rsp_o(standing)
+    .entry_i(e), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_o(cack), .rsp_o(standing)
   );
   assign ack_offset = pkt_i.psn - cack;
   always_comb begin
@@ -587,7 +587,7 @@ module heddle_accept_decide
   end
 
   heddle_standing u_standing_after (
-    .entry_i(m), .rsp_i(addressed), .ruled_i, .cack_o(cack_after), .rsp_o(standing_after)
+    .entry_i(m), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_o(cack_after), .rsp_o(standing_after)
   );
   assign offset_after = pkt_i.psn - cack_after;
 
@@ -830,6 +830,7 @@ module heddle_accept_decide
       v.ack.retx        = pkt_i.retx;
       if (pkt_i.pds_type == PdsTypeAckCc) begin
         v.ack.sack         = 1'b1;
+        v.ack.range        = pkt_i.nack_code;
         v.ack.sack_base    = pkt_i.psn + 32'($signed(pkt_i.sack_offset));
         v.ack.sack_bitmap  = pkt_i.match_bits;
         v.ack.service_time = pkt_i.header_data[63:48];

@@ -6,7 +6,8 @@
 // send (window, back-off, repositioning) is not in the ready set and delays no other.
 //
 // Ordered:   packets of a PDC leave in PSN order; messages in queue order, never interleaved.
-// Window:    at most PdcWindow packets unacknowledged; one while the peer refuses or is silent.
+// Window:    at most PdcWindow packets unacknowledged on RUD; on ROD as many as the MP_Range of the target permits, up to
+//            RodWindow, and RangeUnit if it states none. One while the peer refuses or is silent.
 // Again:     on ROD all from the lost packet on; on RUD what heddle_sack names. To do so a PDC goes
 //            back to `una` and passes over the packets that need not be sent, one a cycle.
 // Refusal:   a NACK for lack of a resource is retried without limit, after a wait that
@@ -123,6 +124,8 @@ module heddle_pdc_tx
   output logic               deadline_valid_o,
   output logic [31:0]        deadline_o
 );
+  localparam int unsigned RangeW = $clog2(OrderedRange);
+
   typedef enum logic [2:0] {
     PdcClosed,
     PdcSyn,
@@ -151,7 +154,8 @@ module heddle_pdc_tx
     sack_t           sack;       // RUD.
     logic [DueW-1:0] due;        // Packets of return data that will come.
     logic            ask;        // The control packet that waits is an ACK Request, not a Clear Command.
-    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost.
+    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost; at most PdcWindow.
+    logic [RangeW-1:0] range;    // ROD: MP_Range of the target - 1, in units of RangeUnit.
   } pdc_t;
 
   typedef struct packed {
@@ -370,7 +374,7 @@ module heddle_pdc_tx
   assign fresh      = s.nxt == s.top;
   assign last       = s.index == msg_last || (msg_failed && fresh);
   assign in_flight  = s.nxt - s.una;
-  assign window     = s.probing ? 32'd1 : 32'(PdcWindow);
+  assign window     = s.probing ? 32'd1 : s.rud ? 32'(PdcWindow) : 32'((32'(s.range) + 32'd1) * RangeUnit);
   assign age        = now_q - s.heard;
   assign patience   = port_i.dead_ticks - age;
   assign again      = age < port_i.rto_max_ticks ? age : port_i.rto_max_ticks;
@@ -394,7 +398,7 @@ module heddle_pdc_tx
   assign answered       = is_answer && nack_in_window;
   assign refused        = is_error && nack_in_window;
   assign behind         = s.una - 32'd1 - ack_q.psn;
-  assign repeated       = is_answer && behind < 32'(2 * PdcWindow);
+  assign repeated       = is_answer && behind < 32'(2 * RodWindow);
   assign acked          = ack_q.cack + (answered ? 32'd2 : 32'd1);
   assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
@@ -634,6 +638,10 @@ module heddle_pdc_tx
             d.repositioning = 1'b1;
           end
         end
+        // Not a stale one.
+        if (known && ack_q.sack && ack_in_window && ack_q.range != '0) begin
+          d.range = ack_q.range > 8'(OrderedRange) ? RangeW'(OrderedRange - 1) : RangeW'(ack_q.range - 8'd1);
+        end
         if (sack_ack) begin
           if (sack_news && !advanced && !s.waiting) begin
             d.heard     = now_q;
@@ -762,17 +770,22 @@ module heddle_pdc_tx
       walk_d.detail = end_detail;
     end
     out = d.nxt - d.una;
-    if (!d.rud)                     d.flight = out[31] ? '0 : FlightW'(out);
+    if (!d.rud)                     d.flight = out[31] ? '0 : out > 32'(PdcWindow) ? FlightW'(PdcWindow) : FlightW'(out);
     else if (sack_ack || sack_lose || trim_now) d.flight = sack_flight;
     else if (send_now)                          d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone;
 
-  logic closed_window, can_send_d;
+  logic open_window, closed_window, can_send_d;
+  always_comb begin
+    if (d.probing)  open_window = out == '0;
+    else if (d.rud) open_window = out < 32'(PdcWindow);
+    else            open_window = out < 32'(RodWindow) && RangeW'(out / RangeUnit) <= d.range;
+  end
   assign closed_window = limited && d.flight != '0 && d.flight >= allowed;
   assign can_send_d = !d.repositioning && !d.waiting && !closed_window &&
                       ((d.state == PdcSyn || d.state == PdcOpen)
-                           ? (d.nxt - d.una) < (d.probing ? 32'd1 : 32'(PdcWindow))
+                           ? open_window
                            : (d.state == PdcClosing && d.nxt == d.una));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -967,7 +980,7 @@ module heddle_pdc_tx
   logic [PauseCycles-1:0] hold_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) hold_q <= '0;
-    else         hold_q <= {hold_q[PauseCycles-2:0], send_now && !last && !is_read};
+    else         hold_q <= {hold_q[0 +: PauseCycles-1], send_now && !last && !is_read};
   end
 
   logic [SeqW-1:0] seq_q;
@@ -1057,8 +1070,8 @@ module heddle_pdc_tx
     stat_o[StatisticPdcEvictions] = evict_now;
   end
 
-  if (PdcWindow >= 128) begin : gen_bad_window
-    $error("A peer's MP_Range (UET 2.14) would have a say: it allows 128 PSNs or more");
+  if (PdcWindow > RangeUnit) begin : gen_bad_window
+    $error("A peer's MP_Range (UET 2.14) would limit RUD: it allows 128 PSNs or more");
   end
 
   logic unused;

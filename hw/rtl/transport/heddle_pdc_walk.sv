@@ -143,9 +143,10 @@ module heddle_pdc_walk
 
   // WalkRestart: what the target had of each message. Positions count from `psn`, the oldest unacknowledged; those
   // of the message that is looked at are from `from_q` on, before `to_q`.
-  localparam int unsigned SpanW = $clog2(PdcWindow) + 1;
+  localparam int unsigned SpanW  = $clog2(RodWindow) + 1;
+  localparam int unsigned IndexW = $clog2(PdcWindow);
   function automatic logic [PdcWindow-1:0] below(logic [SpanW-1:0] n);
-    for (int unsigned i = 0; i < PdcWindow; i++) below[i] = n[SpanW-1] || (SpanW-1)'(i) < n[SpanW-2:0];
+    for (int unsigned i = 0; i < PdcWindow; i++) below[i] = n[SpanW-1:IndexW] != '0 || IndexW'(i) < n[IndexW-1:0];
   endfunction
   logic             rma, unused_rma_err, unused_rma_rdy;
   logic             passed_q;  // That message is not the head.
@@ -159,7 +160,7 @@ module heddle_pdc_walk
   assign to      = passed_q ? 32'(from_q) + 32'(queue_last_i) + 32'd1 : next_psn - ev_q.psn;
   assign touched = begun_q || (held_i & below(to_q) & ~below(from_q)) != '0;
   always_ff @(posedge clk_i) begin
-    to_q    <= to < PdcWindow ? to[SpanW-1:0] : SpanW'(PdcWindow);
+    to_q    <= to < RodWindow ? to[SpanW-1:0] : SpanW'(RodWindow);
     begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i[msg_q]);
     lost_q  <= touched && rma && !failed_i[msg_q] && !refused_q[msg_q];
     ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i[msg_q])));

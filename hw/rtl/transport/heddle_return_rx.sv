@@ -273,7 +273,7 @@ module heddle_return_rx
   assign in_window  = ahead < 32'(PdcWindow);
   assign came       = in_window && s.ahead[ahead[IndexW-1:0]];
   assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign early      = !id.rud && !expected && ahead < 32'(RejectWindow);
+  assign early      = !id.rud && !expected && ahead < 32'(RodWindow);
   assign jumps      = id.rud && in_window && !expected && !came;  // Over a gap.
   assign cack       = s.expected - 32'd1;
 

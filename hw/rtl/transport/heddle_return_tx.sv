@@ -469,7 +469,7 @@ module heddle_return_tx
   logic [PauseCycles-1:0] hold_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) hold_q <= '0;
-    else         hold_q <= {hold_q[PauseCycles-2:0], send_now && record.data.bytes[13:10] != '0};
+    else         hold_q <= {hold_q[0 +: PauseCycles-1], send_now && record.data.bytes[13:10] != '0};
   end
 
   // ------------------------------------------------------------------ congestion

@@ -5,7 +5,7 @@
 //         not cleared yet (UET 2.15), nor one whose data is not visible yet, nor what is behind.
 // Error:  the stored error answer goes with every ACK that reaches up to it, so that a lost one is
 //         repeated by whatever asks next. Otherwise a default response.
-// Selective: of an unordered PDC, and with congestion control, it is an ACK_CC whose bitmap has all that came, what is
+// Selective: of an unordered PDC, to a SYN and with congestion control, it is an ACK_CC whose bitmap has all that came, what is
 //            held back too.
 
 module heddle_standing
@@ -15,6 +15,7 @@ module heddle_standing
 (
   input  target_pdc_t entry_i,
   input  response_t   rsp_i,    // Addresses of the answer.
+  input  logic        syn_i,    // To a packet that may have opened the PDC: the answer states how far it may go.
   input  logic        ruled_i,  // Congestion control: the answer says what came, and that it came just now.
   output logic [31:0] cack_o,
   output response_t   rsp_o
@@ -34,7 +35,8 @@ module heddle_standing
     rsp_o            = rsp_i;
     rsp_o.kind       = ResponseAck;
     rsp_o.cack       = cack_o;
-    if (entry_i.rud || ruled_i) begin
+    rsp_o.rod        = !entry_i.rud;
+    if (entry_i.rud || ruled_i || syn_i) begin
       rsp_o.cc          = 1'b1;
       rsp_o.sack_bitmap = held_back < 32'(PdcWindow) ?
                           ~(~entry_i.ahead << held_back[$clog2(PdcWindow)-1:0]) : '1;

@@ -58,7 +58,7 @@ package heddle_transport_pkg;
   } tx_request_t;
 
   // From a packet's choice until heddle_tx_build has counted its payload.
-  localparam int unsigned PauseCycles = 4;
+  localparam int unsigned PauseCycles = 2;
 
   // Bytes that the end-to-end CRC covers, payload behind the headers apart: both IP addresses
   // (those of IPv4 in the last 8 of their bytes), UDP, PDS, SES, inline payload.

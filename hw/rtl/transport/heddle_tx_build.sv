@@ -13,7 +13,7 @@
 // Priority: responses before requests and return data.
 // Payload:  read from host memory, or inline from the message table (at most InlineBytes). A read names the
 //           number under which its payload was pushed, if it was.
-// Paused:   `pause_o` says that enough payload is under way to hide the latency of the host's memory.
+// Paused:   `pause_o` indicates that enough payload is in flight to hide the latency of the host's memory.
 // Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read, `back_done_o` those
 //           taken on `back`.
 
@@ -74,7 +74,7 @@ module heddle_tx_build
 
   output logic [SeqW-1:0]  seq_done_o,
   output logic [SeqW-1:0]  back_done_o,
-  output logic             pause_o,         // Enough payload is under way: what is sent again would wait behind it.
+  output logic             pause_o,         // Enough payload is in flight: a retransmission would wait for it.
   output logic             fail_o,          // Strobe: payload of a message cannot be read.
   output logic [MsgW-1:0]  fail_msg_o,
   output logic [TxW-1:0]   fail_ctx_o,
@@ -382,7 +382,7 @@ module heddle_tx_build
     .idle_o(crc_idle)
   );
 
-  // Payload that is not on its way to the wire. A packet sent again leaves behind it, so it is no more than reads of
+  // Payload that is not on its way to the wire. A retransmitted packet leaves after it, so it is no more than reads of
   // 250 cycles need.
   localparam int unsigned RunAhead  = 20480;
   localparam int unsigned RunAheadW = 14 + $clog2(Pending + 8);

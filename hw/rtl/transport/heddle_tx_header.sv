@@ -10,6 +10,7 @@
 module heddle_tx_header
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
 (
   input  port_cfg_t   port_i,
@@ -30,8 +31,8 @@ module heddle_tx_header
   localparam int unsigned AckMost      = PdsAckBytes + SesResponseBytes;
   localparam int unsigned AckCcMost    = AckCcLeast + SesResponseBytes;
   localparam int unsigned OfferBytes   = PdsCpBytes - 4 + PdsNegotiationBytes;
-  // A PDC's target tracks PdcWindow PSNs; the least range that says anything is 128 (UET 2.14).
-  localparam logic [7:0]  MpRange    = 8'd1;
+  // An unordered PDC's target tracks PdcWindow PSNs; the least range that can be stated is 128 (UET 2.14).
+  localparam logic [7:0]  UnorderedRange = 8'd1;
   localparam logic [15:0] OooUnknown = 16'hffff;
 
   // --------------------------------------------------------- PDS and above
@@ -153,7 +154,7 @@ module heddle_tx_header
     ack.dpdcid             = rsp_i.dpdcid;
 
     ack_cc                 = '0;
-    ack_cc.mpr             = MpRange;
+    ack_cc.mpr             = rsp_i.rod ? 8'(OrderedRange) : UnorderedRange;
     ack_cc.sack_psn_offset = 16'sd1;
     ack_cc.sack_bitmap     = rsp_i.sack_bitmap;
     ack_cc.nscc_ooo_count  = rsp_i.service_time == '0 ? OooUnknown : early;

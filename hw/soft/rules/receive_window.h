@@ -26,7 +26,7 @@ struct Reach {
   // 0: any number, but then nothing can be held but the answer to `cack` + 1.
   uint32_t above_cack = kWindow;
   // How far an ordered packet may be ahead to be told what is missing.
-  uint32_t early = 2 * kWindow;
+  uint32_t early = kRodWindow;
   // As far below as an ACK's offset can name.
   uint32_t behind = 1u << 15;
 };

@@ -29,9 +29,9 @@ class RodGap {
     bool open = false;
     bool refused = false;     // Since the expected packet was.
     bool turned = false;      // The last one began a pass of the sender.
-    uint8_t last = 0;         // It was so far ahead.
+    uint16_t last = 0;        // It was so far ahead.
     Trim lost = Trim::kNone;  // How one ahead was trimmed that is remembered,
-    uint8_t lost_psn = 0;     // and the low 7 bits of its PSN; 0 without.
+    uint16_t lost_psn = 0;    // and the low 10 bits of its PSN; 0 without.
 
     bool operator==(const State&) const = default;
   };
@@ -46,7 +46,7 @@ class RodGap {
   // was refused: nothing behind it is reported.
   void Refuse() { state_ = {.open = true, .refused = true}; }
 
-  // Is a packet `ahead` (less than 128) of the expected one reported?
+  // Is a packet `ahead` (less than kRodWindow) of the expected one reported?
   [[nodiscard]] bool Reports(uint32_t ahead, bool retx) const {
     const bool full = !retx && ahead == kWindow - 1;
     return !state_.open || (state_.turned && retx && !Turns(ahead, retx)) ||
@@ -58,7 +58,7 @@ class RodGap {
     const bool reports = Reports(ahead, retx);
     state_.open = true;
     state_.turned = turns;
-    state_.last = static_cast<uint8_t>(ahead);
+    state_.last = static_cast<uint16_t>(ahead);
     const bool remembers =
         trim != Trim::kNone && retx && (state_.lost == Trim::kNone || turns);
     const bool behind =
@@ -68,7 +68,7 @@ class RodGap {
       state_.lost_psn = 0;
     } else if (remembers && !reports) {
       state_.lost = trim;
-      state_.lost_psn = static_cast<uint8_t>(psn & kDistanceMask);
+      state_.lost_psn = static_cast<uint16_t>(psn & kDistanceMask);
     }
     return reports;
   }
@@ -89,9 +89,10 @@ class RodGap {
   }
 
  private:
-  // PSNs less than 128 ahead differ in these bits.
-  static constexpr uint32_t kDistanceMask = 127;
-  static constexpr uint32_t kFarthest = 63;
+  // PSNs less than kRodWindow ahead differ in these bits, and earlier ones
+  // from later ones.
+  static constexpr uint32_t kDistanceMask = 2 * kRodWindow - 1;
+  static constexpr uint32_t kFarthest = kRodWindow - 1;
 
   bool Turns(uint32_t ahead, bool retx) const {
     return state_.open && retx && ahead <= state_.last;

@@ -22,14 +22,14 @@ using wire::Path;
 
 namespace {
 
-// UET 2.14: the destination tracks rules::kWindow PSNs; the field's smallest
-// value that says anything is 128 of them.
-constexpr uint8_t kMpRange = 1;
+// UET 2.14: the destination tracks rules::kWindow PSNs of an unordered PDC; the
+// field's smallest value but 0 is 128 of them.
+constexpr uint8_t kUnorderedRange = 1;
 
 void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
   const ReceiveHalf& receive = pdc.receive;
   PdsAckCc cc;
-  cc.mpr = kMpRange;
+  cc.mpr = pdc.ordered ? uint8_t{rules::kOrderedRange} : kUnorderedRange;
   cc.sack_psn_offset = 1;
   cc.sack_bitmap = rules::SackBitmap(receive.window);
   cc.service_time = rules::ServiceField(core.now_ns - receive.received_at);
@@ -110,7 +110,7 @@ bool SendAck(Core* core, Pdc* pdc, AckOut ack) {
     const StoredResponse* const stored = FindStored(pdc, says.psn);
     ack.response = stored == nullptr ? nullptr : &stored->response;
   }
-  const bool extended = !pdc->ordered || core->settings.congestion;
+  const bool extended = !pdc->ordered || ack.syn || core->settings.congestion;
   uint8_t* out = core->wire->Room().data();
   size_t bytes = PdsAck::kBytes;
   if (extended) {

@@ -17,6 +17,7 @@ inline constexpr rules::AnswerRules kAnswerRules;
 struct AckOut {
   rules::AckFor what = rules::AckFor::kNobody;
   uint32_t psn = 0;  // That is answered.
+  bool syn = false;  // The packet may have opened the PDC.
   bool retx = false;
   bool marked = false;
   bool close = false;  // The initiator is asked to close the PDC.

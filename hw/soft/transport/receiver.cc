@@ -13,6 +13,7 @@ void Receiver::Answer(Pdc* pdc, const Arrival& arrival, rules::AckFor what,
   const rules::Packet& packet = arrival.packet;
   const AckOut ack{.what = what,
                    .psn = packet.psn,
+                   .syn = packet.syn,
                    .retx = packet.retx,
                    .marked = packet.marked,
                    .response = response,

@@ -52,8 +52,10 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
   a.peer = p.peer;
   a.marked = p.marked;
   a.retx = p.retx;
-  if (pdc.rud && !a.nack && !plain_acks) {
+  const uint8_t range = targets[p.peer].mp_range;
+  if ((pdc.rud || range != 0) && !a.nack && !plain_acks) {
     a.sack = true;
+    a.range = range;
     a.sack_base = a.cack + 1;
     for (uint32_t i = 0; i < 64; ++i) {
       const uint32_t psn = a.sack_base + i;
@@ -657,6 +659,7 @@ void InitiatorBench::Cycle() {
     dut_->ack_return_code_i = a.return_code;
     dut_->ack_req_i = static_cast<uint8_t>(a.asks ? AckReq::kClose : a.req);
     dut_->ack_sack_i = a.sack;
+    dut_->ack_range_i = a.range;
     dut_->ack_sack_base_i = a.sack_base;
     dut_->ack_sack_bitmap_i = a.sack_bitmap;
     dut_->ack_data_i = a.data;

@@ -78,6 +78,7 @@ struct Target {
   bool one_message = false;   // but for those of the message it is receiving.
   bool refuses_each = false;  // Each packet of a refused message by itself.
   bool answers_refused = false;  // READs also, as if they were not refused.
+  uint8_t mp_range = 0;          // UET 2.14, in its ACKs; 0: it states none.
 };
 
 class InitiatorBench {
@@ -227,6 +228,7 @@ class InitiatorBench {
     bool asks = false;
     contract::AckReq req = contract::AckReq::kNone;
     bool sack = false;
+    uint8_t range = 0;
     uint32_t sack_base = 0;
     uint64_t sack_bitmap = 0;
     bool data = false;  // Of a small READ.

@@ -34,7 +34,7 @@ TEST(InitiatorCongestionTest, FixedWindowIsWhatLeavesUnanswered) {
       bench.cwnd_bytes = packets * kNominal;
       bench.targets[7].silent = true;
       bench.Post(7, 100 * kPacket);
-      bench.Run(250);
+      bench.Run(300);
       EXPECT_EQ(bench.packets_seen, std::min(packets, 64u)) << rud;
       EXPECT_EQ(bench.timeouts_seen, 0u);
     }

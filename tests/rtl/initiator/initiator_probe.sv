@@ -76,6 +76,7 @@ module initiator_probe
   input  logic [5:0]  ack_return_code_i,
   input  logic [1:0]  ack_req_i,
   input  logic        ack_sack_i,
+  input  logic [7:0]  ack_range_i,
   input  logic [31:0] ack_sack_base_i,
   input  logic [63:0] ack_sack_bitmap_i,
   input  logic        ack_data_i,
@@ -211,6 +212,7 @@ module initiator_probe
     ack.return_code = ack_return_code_i;
     ack.req         = ack_req_i;
     ack.sack        = ack_sack_i;
+    ack.range       = ack_range_i;
     ack.sack_base   = ack_sack_base_i;
     ack.sack_bitmap = ack_sack_bitmap_i;
     ack.data        = ack_data_i;

@@ -246,7 +246,7 @@ TEST_F(InitiatorRestartRudTest, OperationsThatArrivedAheadEnd) {
 TEST_F(InitiatorRestartRudTest, LastPacketOfTheWindowCountsForItsMessageAlone) {
   const size_t first = bench_.messages.size();
   bench_.network.delay_cycles =
-      80;  // All of them leave before an answer comes.
+      140;  // All of them leave before an answer comes.
   bench_.targets[kPeer].refuses_message = first;
   for (uint32_t i = 1; i < 63; ++i) {
     bench_.lose.insert(bench_.packets_seen + i);
@@ -256,7 +256,7 @@ TEST_F(InitiatorRestartRudTest, LastPacketOfTheWindowCountsForItsMessageAlone) {
   PostWrite(kPacket);  // Lost.
   PostWrite(kPacket);
   PostWrite(kPacket);  // Beyond the window.
-  Pass(320);
+  Pass(420);
   EXPECT_EQ(bench_.messages[first + 3].delivered(), 1U);
   bench_.Restart(kPeer);
   bench_.targets[kPeer] = {};

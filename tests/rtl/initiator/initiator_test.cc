@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -88,12 +89,45 @@ TEST_P(InitiatorModeTest, NothingLeavesWhileTheFrameBuilderHasEnough) {
   ExpectNothingBroken(bench);
 }
 
+// UET 2.14. An unordered target keeps 64 packets, whatever it states.
+TEST_P(InitiatorModeTest, WindowIsWhatTheTargetStates) {
+  const std::map<uint8_t, uint32_t> windows = {
+      {0, 128}, {1, 128}, {2, 256}, {3, 384}, {4, 512}, {8, 512}, {255, 512}};
+  for (const auto& [range, window] : windows) {
+    InitiatorBench bench(1);
+    bench.rud = GetParam();
+    bench.ready = 1;
+    bench.tick_cycles = 1000;  // No time-out.
+    bench.targets[7].mp_range = range;
+    bench.Post(7, 8);
+    ASSERT_TRUE(bench.Run(1000));
+    bench.targets[7].silent = true;
+    const uint64_t before = bench.packets_seen;
+    for (uint32_t i = 0; i < 600; ++i) {
+      bench.Post(7, 8);
+    }
+    for (int i = 0; i < 4000; ++i) {
+      bench.Cycle();
+    }
+    EXPECT_EQ(bench.packets_seen - before, bench.rud ? 64U : window) << +range;
+    EXPECT_EQ(bench.retransmissions_seen, 0U);
+    bench.targets[7].silent = false;
+    bench.tick_cycles = 16;
+    ASSERT_TRUE(bench.Run(40000)) << +range;
+    ExpectEachDoneOnce(bench, Status::kOk);
+    ExpectNothingBroken(bench);
+  }
+}
+
 TEST_P(InitiatorModeTest, NothingIsLostOrDoubledOnALossyNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
   bench.rud = GetParam();
   bench.network = {
       .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
+  for (uint8_t peer = 1; peer <= 9; ++peer) {
+    bench.targets[peer].mp_range = peer % 5;
+  }
   std::mt19937 rng(seed);
   for (int i = 0; i < 2000; ++i) {
     const auto below = [&rng](uint32_t limit) {

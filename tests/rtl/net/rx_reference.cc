@@ -284,6 +284,7 @@ class Reader {
     const auto cc = wire::PdsAckCc::Decode(pds_ + wire::PdsAck::kBytes);
     f_["sack_offset"] = static_cast<uint16_t>(cc.sack_psn_offset);
     f_["match_bits"] = cc.sack_bitmap;
+    f_["nack_code"] = cc.mpr;
     if (cc.cc_type == 0) {
       f_["header_data"] = uint64_t{cc.service_time} << 48 |
                           uint64_t{cc.rc} << 47 |

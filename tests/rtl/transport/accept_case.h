@@ -7,6 +7,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/base/random.h"
+#include "hw/soft/rules/psn.h"
 
 namespace heddle::test {
 
@@ -53,7 +54,8 @@ struct AcceptCase {
   uint16_t e_spdcid = 0;
   uint64_t e_ahead = 0;
   bool gap_open = false, gap_refused = false, gap_turned = false;
-  uint8_t gap_last = 0, gap_lost = 0, gap_lost_psn = 0;
+  uint16_t gap_last = 0, gap_lost_psn = 0;
+  uint8_t gap_lost = 0;
   uint8_t e_unacked = 0;
   uint32_t e_received = 0;
   bool e_stored = false;
@@ -129,13 +131,14 @@ class AcceptCases {
       c->gap_refused = Chance(0.5);
       if (!c->e_rud) {
         c->gap_turned = Chance(0.5);
-        c->gap_last = static_cast<uint8_t>(Below(128));
+        c->gap_last = static_cast<uint16_t>(Below(soft::rules::kRodWindow));
       }
     }
     if (!c->e_rud && Chance(0.3)) {
       c->gap_lost = static_cast<uint8_t>(1 + Below(2));
-      c->gap_lost_psn =
-          Chance(0.5) ? (c->e_expected + 1 + Below(4)) & 127 : Below(128) & 127;
+      c->gap_lost_psn = (Chance(0.5) ? c->e_expected + 1 + Below(4)
+                                     : Below(2 * soft::rules::kRodWindow)) &
+                        (2 * soft::rules::kRodWindow - 1);
     }
     c->e_unacked = static_cast<uint8_t>(Chance(0.3) ? 15 : Below(16));
     c->e_received = Any();
@@ -174,7 +177,7 @@ class AcceptCases {
       case 1:
         return c.e_expected + 60 + Below(8);
       case 2:
-        return c.e_expected + 124 + Below(8);
+        return c.e_expected + soft::rules::kRodWindow - 4 + Below(8);
       case 3:
         return c.e_expected - 1 - Below(40);
       case 4:

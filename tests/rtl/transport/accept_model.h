@@ -19,7 +19,7 @@ namespace rules = soft::rules;
 enum class Mutant : uint8_t {
   kNone,
   kWindowOf63,
-  kEarlyOf127,
+  kEarlyOf511,
   kBehindOf32767,
   kAckEach15,
   kNamesBehindStored,
@@ -96,7 +96,7 @@ class AcceptModel {
   explicit AcceptModel(Mutant mutant = Mutant::kNone) : mutant_(mutant) {
     reach_.above_cack = 0;
     reach_.window -= Is(Mutant::kWindowOf63) ? 1 : 0;
-    reach_.early -= Is(Mutant::kEarlyOf127) ? 1 : 0;
+    reach_.early -= Is(Mutant::kEarlyOf511) ? 1 : 0;
     reach_.behind -= Is(Mutant::kBehindOf32767) ? 1 : 0;
     answers_.every = Is(Mutant::kAckEach15) ? 15 : 16;
     answers_.on_clear = !Is(Mutant::kClearsUnanswered);
@@ -192,7 +192,7 @@ class AcceptModel {
         result.retx = packet.retx;
         result.m = packet.marked;
         result.cack = state.window.cack();
-        result.cc = rude_ || c.ruled;
+        result.cc = rude_ || c.syn || c.ruled;
         return result;
     }
     result.create = fresh && rules::Opens(judgement.outcome);
@@ -441,7 +441,7 @@ class AcceptModel {
     result->ack_offset = static_cast<uint16_t>(says.psn - says.cack);
     result->req = says.stored ? 1 : 0;
     result->stored_code = says.stored ? code : 0;
-    result->cc = rude_ || c.ruled;
+    result->cc = rude_ || c.syn || c.ruled;
     if (result->cc) {
       result->sack = rules::SackBitmap(state.window);
       if (Is(Mutant::kBitmapShifted)) result->sack <<= 1;

@@ -253,12 +253,13 @@ inline Bytes ResponseDatagram(const rtl::Response& rsp) {
   if (rsp.cc) {
     const auto ooo = static_cast<uint16_t>(
         rsp.service_time == 0 ? 0xffff : std::popcount(rsp.sack_bitmap));
-    AppendHeader(out, wire::PdsAckCc{.mpr = 1,
-                                     .sack_psn_offset = 1,
-                                     .sack_bitmap = rsp.sack_bitmap,
-                                     .service_time = rsp.service_time,
-                                     .rcvd_bytes = rsp.rcvd_bytes,
-                                     .nscc_ooo_count = ooo});
+    AppendHeader(
+        out, wire::PdsAckCc{.mpr = static_cast<uint8_t>(rsp.rod != 0 ? 4 : 1),
+                            .sack_psn_offset = 1,
+                            .sack_bitmap = rsp.sack_bitmap,
+                            .service_time = rsp.service_time,
+                            .rcvd_bytes = rsp.rcvd_bytes,
+                            .nscc_ooo_count = ooo});
   }
   if (rsp.kind == rtl::ResponseKind::kNone) return out;
   wire::SesResponse ses = {};

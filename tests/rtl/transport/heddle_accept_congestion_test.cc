@@ -79,10 +79,19 @@ TEST_F(AcceptCongestionTest, WithoutItAcksSayNothingOfIt) {
   bench_.transport.congestion = 0;
   bench_.SetConfig();
   Open();
-  const rtl::Response& rsp = bench_.responses.back();
-  EXPECT_EQ(rsp.cc, 0);
-  EXPECT_EQ(rsp.service_time, 0);
-  EXPECT_EQ(rsp.rcvd_bytes, 0u);
+  for (const bool opening : {true, false}) {
+    SCOPED_TRACE(opening);
+    rtl::RxPacket packet = Packet(kStart, 8);
+    packet.ar = 1;
+    const rtl::Response rsp =
+        opening ? bench_.responses.back() : bench_.Answer(packet);
+    // UET 2.14: what opens a PDC learns how far it may go.
+    EXPECT_EQ(rsp.cc, opening ? 1 : 0);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck);
+    EXPECT_EQ(rsp.rod, 1);
+    EXPECT_EQ(rsp.service_time, 0);
+    EXPECT_EQ(rsp.rcvd_bytes, 0u);
+  }
 }
 
 }  // namespace

@@ -150,11 +150,11 @@ TEST_F(AcceptTest, PacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
 }
 
 TEST_F(AcceptTest, PsnBeyondTheWindowIsNackedAndOpensNothing) {
-  const rtl::RxPacket far = Syn(kStart + 128, 8);
-  ExpectNack(bench_.Answer(far), NackCode::kPsnOorWindow, 0, kStart + 128);
+  const rtl::RxPacket far = Syn(kStart + 512, 8);
+  ExpectNack(bench_.Answer(far), NackCode::kPsnOorWindow, 0, kStart + 512);
   Open();
-  ExpectNack(bench_.Answer(Packet(kStart + 1 + 128, 8)),
-             NackCode::kPsnOorWindow, tpdcid_, kStart + 129);
+  ExpectNack(bench_.Answer(Packet(kStart + 1 + 512, 8)),
+             NackCode::kPsnOorWindow, tpdcid_, kStart + 513);
   ExpectNack(bench_.Answer(Packet(kStart + 0x8000, 8)), NackCode::kPsnOorWindow,
              tpdcid_, kStart + 0x8000);
   ExpectNack(bench_.Answer(Packet(kStart + 1 - 0x8001, 8)),

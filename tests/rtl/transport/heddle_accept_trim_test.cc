@@ -149,7 +149,7 @@ TEST_F(AcceptTrimTest, WhatNoKnownPdcMissesIsDiscardedAndCounted) {
   int count = 0;
   ExpectDiscarded(Cut(Syn(kStart, 8)), ++count);
   Open();
-  ExpectDiscarded(Trimmed(kStart + 1 + 128), ++count);
+  ExpectDiscarded(Trimmed(kStart + 1 + 512), ++count);
   ExpectDiscarded(Trimmed(kStart - 0x8000), ++count);
   rtl::RxPacket pkt = Trimmed(kStart + 1);
   pkt.dpdcid ^= 1;  // Another PDC, which nobody opened.

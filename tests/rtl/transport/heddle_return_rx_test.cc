@@ -342,7 +342,7 @@ TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
   EXPECT_EQ(Send(again).respond, 0);
   ExpectAck(Send(Data(1, 1024, 1024)), 1);
   ExpectNack(Send(Data(3, 3072, 1024)), NackCode::kRodOoo, 3);
-  ExpectNack(Send(Data(2 + 128, 0, 8)), NackCode::kPsnOorWindow, 130);
+  ExpectNack(Send(Data(2 + 512, 0, 8)), NackCode::kPsnOorWindow, 514);
 }
 
 // Nothing behind the PDS header is known of it.
@@ -418,7 +418,7 @@ TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
   const rtl::ReturnVerdict verdict = Send(Trimmed(Data(0, 0, 1024)));
   ExpectAck(verdict, 0);
   EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
-  EXPECT_TRUE(discarded(Trimmed(Data(1 + 128, 0, 1024))));
+  EXPECT_TRUE(discarded(Trimmed(Data(1 + 512, 0, 1024))));
   rtl::RxPacket packet = Trimmed(Data(1, 1024, 1024));
   packet.source_fa_lo ^= 1;
   EXPECT_TRUE(discarded(packet));

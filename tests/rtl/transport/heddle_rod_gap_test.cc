@@ -20,10 +20,10 @@ class RodGapTest : public testing::Test {
   // The packet that came `ahead` of the expected one is reported.
   bool Reported(uint32_t ahead, bool retx, Trim trim = Trim::kNone) {
     dut_.gap_i = gap_;
-    dut_.ahead_i = static_cast<uint8_t>(ahead);
+    dut_.ahead_i = static_cast<uint16_t>(ahead);
     dut_.retx_i = retx;
     dut_.trim_i = static_cast<uint8_t>(trim);
-    dut_.psn_i = (expected_ + ahead) & 127;
+    dut_.psn_i = (expected_ + ahead) & 1023;
     dut_.eval();
     gap_ = dut_.gap_o;
     const bool reported = dut_.report_o;
@@ -41,7 +41,7 @@ class RodGapTest : public testing::Test {
   // The expected packet; how the next one was trimmed, if that is reported.
   Trim Accept() {
     dut_.gap_i = gap_;
-    dut_.psn_i = expected_ & 127;
+    dut_.psn_i = expected_ & 1023;
     dut_.eval();
     gap_ = dut_.closed_o;
     const auto lost = static_cast<Trim>(dut_.lost_o);
@@ -50,8 +50,8 @@ class RodGapTest : public testing::Test {
     return lost;
   }
   void Refuse() {
-    // `open`, `refused`, `turned`, 7 bits of `last`, `lost`, 7 of its PSN.
-    gap_ = 3 << 17;
+    // `open`, `refused`, `turned`, 10 bits of `last`, `lost`, 10 of its PSN.
+    gap_ = 3 << 23;
     soft_.Refuse();
   }
 
@@ -141,7 +141,7 @@ TEST_F(RodGapTest, AgreesWithTheSoftDevice) {
     if (random.Chance(0.1)) lost += Accept() != Trim::kNone;
     if (random.Chance(0.01)) Refuse();
     const auto trim = static_cast<Trim>(random.Below(3));
-    const uint32_t ahead = 1 + random.Below(random.Chance(0.5) ? 4 : 127);
+    const uint32_t ahead = 1 + random.Below(random.Chance(0.5) ? 4 : 511);
     reports += Reported(ahead, random.Chance(0.7), trim);
   }
   EXPECT_GT(reports, 1000);

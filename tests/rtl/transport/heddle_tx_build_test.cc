@@ -29,8 +29,8 @@ TEST_F(TxBuildTest, RequestsAndReturnDataTakeTurns) {
   }
 }
 
-// What is sent again leaves behind what is asked for, so that is not more than
-// reads of the host need.
+// Retransmissions leave after what was read, so that is no more than reads of
+// the host need.
 TEST_F(TxBuildTest, PausesWhileMuchPayloadIsAwaited) {
   constexpr size_t kSmall = 20;
   constexpr uint32_t kMtu = 4096;

@@ -140,7 +140,7 @@ TEST_P(TrimTest, WhatNoKnownPdcMissesIsDiscardedAndCounted) {
     EXPECT_FALSE(Answer(header).has_value());
     EXPECT_EQ(Count(Statistic::kDropTrimmed), ++count);
   };
-  discarded(At(next_ + 200));
+  discarded(At(next_ + 600));
   discarded(At(next_ - 0x9000));
   PdsRequest header = At(next_);
   header.dpdcid ^= 1;
