@@ -81,7 +81,7 @@ module heddle_rx_queue
 
   output logic             idle_o
 );
-  localparam int unsigned Slots   = 128;  // Buffers a context may hold or await.
+  localparam int unsigned Slots   = 256;  // Buffers a context may hold or await.
   localparam int unsigned SlotW   = $clog2(Slots);
   localparam int unsigned Burst   = 16;   // Descriptors per read.
   localparam int unsigned Records = 32;   // Reads outstanding.
