@@ -467,7 +467,9 @@ module heddle_nic
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
   logic [NumPdc-1:0]             pdc_alive, pdc_stuck, back_gaps;
-  logic [NumMsg-1:0]             msg_read, msg_collapsed, msg_answered;
+  logic [NumMsg-1:0]             msg_read, msg_collapsed;
+  logic                          msg_answered;
+  logic [MsgW-1:0]               msg_answered_index;
   logic [PdcWindow-1:0]          msg_held;
   logic [PdcW-1:0]               lose_pdc;
   status_e                       lose_status;
@@ -519,7 +521,7 @@ module heddle_nic
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),
     .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
-    .held_i(msg_held), .answered_i(msg_answered),
+    .held_i(msg_held), .answered_msg_o(msg_answered_index), .answered_i(msg_answered),
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
     .queue_end_o(queue_end),
@@ -811,7 +813,7 @@ module heddle_nic
   logic [NumStat-1:0] stat_return;
   logic             back_deadline_valid;
   logic [31:0]      back_deadline;
-  logic             read_waits, reads_over, report_room, placed_valid, placed_ready, idle_reports;
+  logic             read_waits, reads_over, report_room, placed_valid, placed_ready, idle_reports, idle_return_rx;
   read_wait_t       read_wait;
   read_over_t       read_over;
   cq_event_t        placed;
@@ -833,7 +835,8 @@ module heddle_nic
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
     .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),
-    .answered_o(msg_answered), .gaps_o(back_gaps), .decided_o(back_decided), .ready_o(back_ready_rx)
+    .answered_msg_i(msg_answered_index), .answered_o(msg_answered), .gaps_o(back_gaps), .decided_o(back_decided),
+    .idle_o(idle_return_rx), .ready_o(back_ready_rx)
   );
 
   // A job goes on when heddle_place has passed its record.
@@ -852,7 +855,7 @@ module heddle_nic
     .stat_o(stat_return), .idle_o(idle_return),
     .deadline_valid_o(back_deadline_valid), .deadline_o(back_deadline)
   );
-  assign unit_idle[16] = idle_return && idle_reports;
+  assign unit_idle[16] = idle_return && idle_return_rx && idle_reports;
 
   heddle_read_reports u_read_reports (
     .clk_i, .rst_ni,

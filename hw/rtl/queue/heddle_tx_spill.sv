@@ -187,23 +187,23 @@ module heddle_tx_spill
   // was there and has not ended; the payload of one that leaves the table was moved.
   logic live, sent_live, given, queued, begun, moved;
   logic live_ready, given_ready, queued_ready, begun_ready, moved_ready;
-  heddle_tx_flags #(.Depth(NumMsg), .Reads(2)) u_live (
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_live (
     .clk_i, .rst_ni, .set_i(msg_valid_i), .set_index_i(msg_index_i), .clear_i(free_i), .clear_index_i(free_msg_i),
     .index_i({sent.msg, msg_q}), .flag_o({sent_live, live}), .ready_o(live_ready)
   );
-  heddle_tx_flags #(.Depth(NumMsg)) u_given (
+  heddle_flags #(.Depth(NumMsg)) u_given (
     .clk_i, .rst_ni, .set_i(give_done_i && give_ok_i && !give_o.waits), .set_index_i(give_o.msg),
     .clear_i(msg_valid_i), .clear_index_i(msg_index_i), .index_i(msg_q), .flag_o(given), .ready_o(given_ready)
   );
-  heddle_tx_flags #(.Depth(NumMsg)) u_queued (
+  heddle_flags #(.Depth(NumMsg)) u_queued (
     .clk_i, .rst_ni, .set_i(enq_i), .set_index_i(enq_msg_i), .clear_i(pop_i), .clear_index_i(pop_msg_i),
     .index_i(msg_q), .flag_o(queued), .ready_o(queued_ready)
   );
-  heddle_tx_flags #(.Depth(NumMsg)) u_begun (
+  heddle_flags #(.Depth(NumMsg)) u_begun (
     .clk_i, .rst_ni, .set_i(enq_i), .set_index_i(enq_msg_i), .clear_i(done_i), .clear_index_i(done_msg_i),
     .index_i(msg_q), .flag_o(begun), .ready_o(begun_ready)
   );
-  heddle_tx_flags #(.Depth(NumMsg)) u_moved (
+  heddle_flags #(.Depth(NumMsg)) u_moved (
     .clk_i, .rst_ni, .set_i(move_o), .set_index_i(sent.msg), .clear_i(free_i), .clear_index_i(free_msg_i),
     .index_i(free_msg_i), .flag_o(moved), .ready_o(moved_ready)
   );

@@ -54,7 +54,8 @@ module heddle_pdc_walk
   input  logic [NumMsg-1:0]  read_i,           // heddle_pdc_tx.
   input  logic [NumMsg-1:0]  collapsed_i,
   input  logic [PdcWindow-1:0] held_i,         // WalkRestart: bit i: PSN `psn` + i had arrived.
-  input  logic [NumMsg-1:0]  answered_i,       // heddle_return_rx: a packet of the READ was answered.
+  output logic [MsgW-1:0]    answered_msg_o,   // heddle_return_rx: of this READ
+  input  logic               answered_i,       // a packet was answered.
   input  logic [SeqW-1:0]    back_decided_i,   // Records of return data for heddle_place,
   input  logic [SeqW-1:0]    back_done_i,      // and those that are over.
 
@@ -159,9 +160,10 @@ module heddle_pdc_walk
   );
   assign to      = passed_q ? 32'(from_q) + 32'(queue_last_i) + 32'd1 : next_psn - ev_q.psn;
   assign touched = begun_q || (held_i & below(to_q) & ~below(from_q)) != '0;
+  assign answered_msg_o = msg_q;
   always_ff @(posedge clk_i) begin
     to_q    <= to < RodWindow ? to[SpanW-1:0] : SpanW'(RodWindow);
-    begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i[msg_q]);
+    begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i);
     lost_q  <= touched && rma && !failed_i[msg_q] && !refused_q[msg_q];
     ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i[msg_q])));
     if (take)                                               from_q <= '0;

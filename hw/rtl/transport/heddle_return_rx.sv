@@ -68,9 +68,11 @@ module heddle_return_rx
   output return_late_t       late_o,        // An ACK that was put off; `answer` two cycles after `late_look_i`.
   input  logic               late_look_i,   // Not while a packet is in stage 1 or 2.
   input  logic               late_take_i,   // It leaves, or there is none.
-  output logic [NumMsg-1:0]  answered_o,    // Of the READ, some packet was settled since it was asked for.
+  input  logic [MsgW-1:0]    answered_msg_i, // heddle_pdc_walk: this READ
+  output logic               answered_o,    // has settled packets of its present opening.
   output logic [NumPdc-1:0]  gaps_o,        // More than ReturnAhead PSNs came ahead of a gap.
   output logic [SeqW-1:0]    decided_o,     // Verdicts with `place` that took effect.
+  output logic               idle_o,        // No ACK is due.
   output logic               ready_o        // Memories are initialised.
 );
   localparam int unsigned IndexW = $clog2(PdcWindow);
@@ -145,16 +147,16 @@ module heddle_return_rx
   return_asked_t asked;
   logic [PktsW-1:0] cut;
   logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err, unused_cut_err;
-  logic         unused_read_rdy, unused_count_rdy, unused_asked_rdy, unused_cut_rdy, id_rdy, state_rdy;
+  logic         unused_read_rdy, unused_count_rdy, unused_asked_rdy, unused_cut_rdy, unused_state_rdy, id_rdy;
 
   heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
     .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
     .wdata_i({open_info_i.rud, open_info_i.ipv6, open_info_i.fa, open_info_i.spdcid, open_info_i.start_psn}),
     .raddr_i(pdc_raddr), .rdata_o(id), .error_o(unused_id_err), .ready_o(id_rdy)
   );
-  heddle_mem #(.Width($bits(state_t)), .Depth(NumPdc)) u_state (
+  heddle_mem #(.Width($bits(state_t)), .Depth(NumPdc), .Init(1'b0)) u_state (
     .clk_i, .rst_ni, .wen_i(write), .waddr_i(pdc_q), .wdata_i(d),
-    .raddr_i(pdc_raddr), .rdata_o(s_raw), .error_o(unused_state_err), .ready_o(state_rdy)
+    .raddr_i(pdc_raddr), .rdata_o(s_raw), .error_o(unused_state_err), .ready_o(unused_state_rdy)
   );
   window_t window_raw, window, window_d;
   logic    unused_window_err, unused_window_rdy;
@@ -178,42 +180,55 @@ module heddle_return_rx
     .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(count_d),
     .raddr_i(msg_raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
   );
-  assign ready_o = id_rdy && state_rdy;
-
-  // A memory has one writer; whose entry is a new one's says a bit.
-  logic [NumPdc-1:0] begun_q;   // The PDC's state is of its present opening.
-  logic [NumMsg-1:0] active_q;  // A READ that was asked for and has not ended.
-  logic [NumMsg-1:0] spoilt_q;  // It takes no more data.
-  logic [NumMsg-1:0] some_q;    // Some packets of it came.
-  logic [NumMsg-1:0] cut_q;     // `cut` of them come at most.
+  // A memory has one writer; a flag shows whether its entry is of the present opening. An opening prevails over what arrives
+  // in the same cycle.
+  logic opens_here, begins, begins_here;
+  logic begun_q;   // The PDC's state is of its present opening.
+  logic active;    // The READ was requested and has not ended.
+  logic spoilt;    // It takes no more data.
+  logic some_q;    // Some packets of it came.
+  logic cut_short; // `cut` of them come at most.
+  logic begun, some, begun_ready, active_ready, spoilt_ready, some_ready, cut_ready, answered_active, answered_some;
+  assign opens_here  = open_i && open_info_i.pdc == pdc_q;
+  assign begins      = asked_i && asked_first_i;
+  assign begins_here = begins && asked_msg_i == msg_q;
+  heddle_flags #(.Depth(NumPdc)) u_begun (
+    .clk_i, .rst_ni, .set_i(write && !opens_here), .set_index_i(pdc_q), .clear_i(open_i),
+    .clear_index_i(open_info_i.pdc), .index_i(pdc_raddr), .flag_o(begun), .ready_o(begun_ready)
+  );
+  always_ff @(posedge clk_i) begin
+    begun_q <= (begun || (write && pdc_q == pdc_raddr)) && !(open_i && open_info_i.pdc == pdc_raddr);
+  end
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_active (
+    .clk_i, .rst_ni, .set_i(begins), .set_index_i(asked_msg_i), .clear_i(end_i), .clear_index_i(end_msg_i),
+    .index_i({answered_msg_i, msg_q}), .flag_o({answered_active, active}), .ready_o(active_ready)
+  );
+  heddle_flags #(.Depth(NumMsg)) u_spoilt (
+    .clk_i, .rst_ni, .set_i(take_i && verdict_o.fail && !begins_here), .set_index_i(msg_q), .clear_i(begins),
+    .clear_index_i(asked_msg_i), .index_i(msg_q), .flag_o(spoilt), .ready_o(spoilt_ready)
+  );
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_some (
+    .clk_i, .rst_ni, .set_i(count_up && !begins_here), .set_index_i(msg_q), .clear_i(begins),
+    .clear_index_i(asked_msg_i), .index_i({answered_msg_i, msg_raddr}), .flag_o({answered_some, some}),
+    .ready_o(some_ready)
+  );
+  always_ff @(posedge clk_i) begin
+    some_q <= (some || (count_up && msg_q == msg_raddr)) && !(begins && asked_msg_i == msg_raddr);
+  end
+  heddle_flags #(.Depth(NumMsg)) u_cut_short (
+    .clk_i, .rst_ni, .set_i(cut_i), .set_index_i(cut_msg_i), .clear_i(begins), .clear_index_i(asked_msg_i),
+    .index_i(msg_q), .flag_o(cut_short), .ready_o(cut_ready)
+  );
+  assign answered_o = answered_active && answered_some;
+  assign ready_o    = id_rdy && begun_ready && active_ready && spoilt_ready && some_ready && cut_ready;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      begun_q  <= '0;
-      gaps_o   <= '0;
-      active_q <= '0;
-      spoilt_q <= '0;
-      some_q   <= '0;
-      cut_q    <= '0;
+      gaps_o <= '0;
     end else begin
-      if (write)     begun_q[pdc_q] <= 1'b1;
       if (written_q) gaps_o[written_pdc_q] <= (written_ahead_q >> ReturnAhead) != '0;
-      if (open_i) begin
-        begun_q[open_info_i.pdc] <= 1'b0;
-        gaps_o[open_info_i.pdc]  <= 1'b0;
-      end
-      if (count_up) some_q[msg_q]    <= 1'b1;
-      if (take_i && verdict_o.fail) spoilt_q[msg_q] <= 1'b1;
-      if (cut_i)    cut_q[cut_msg_i] <= 1'b1;
-      if (end_i)    active_q[end_msg_i] <= 1'b0;
-      if (asked_i && asked_first_i) begin
-        active_q[asked_msg_i] <= 1'b1;
-        spoilt_q[asked_msg_i] <= 1'b0;
-        some_q[asked_msg_i]   <= 1'b0;
-        cut_q[asked_msg_i]    <= 1'b0;
-      end
+      if (open_i)    gaps_o[open_info_i.pdc] <= 1'b0;
     end
   end
-  assign answered_o = active_q & some_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)                        decided_o <= '0;
     else if (take_i && verdict_o.place) decided_o <= decided_o + 1'b1;
@@ -221,12 +236,12 @@ module heddle_return_rx
 
   always_comb begin
     s = s_raw;
-    if (!begun_q[pdc_q]) begin
+    if (!begun_q) begin
       s          = '0;
       s.expected = id.start_psn;
     end
-    window = begun_q[pdc_q] ? window_raw : '0;
-    count  = some_q[msg_q] ? count_raw : '0;
+    window = begun_q ? window_raw : '0;
+    count  = some_q ? count_raw : '0;
   end
 
   logic                 written_q;
@@ -234,18 +249,28 @@ module heddle_return_rx
   logic [PdcWindow-1:0] written_ahead_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) written_q <= 1'b0;
-    else         written_q <= write && !(open_i && open_info_i.pdc == pdc_q);
+    else         written_q <= write && !opens_here;
   end
   always_ff @(posedge clk_i) begin
     written_pdc_q   <= pdc_q;
     written_ahead_q <= d.ahead;
   end
+  // The lowest zero of what follows bit 0, by groups of eight bits.
+  localparam int unsigned RunGroups = PdcWindow / 8;
+  logic [RunGroups-1:0][7:0]        groups;
+  logic [RunGroups-1:0][2:0]        lowest;
+  logic [$clog2(RunGroups)-1:0]     group;
   always_comb begin
-    window_d.run = '0;
-    for (int unsigned i = PdcWindow - 1; i > 0; i--) begin
-      if (!written_ahead_q[i]) window_d.run = IndexW'(i - 1);
+    groups = {1'b0, written_ahead_q[PdcWindow-1:1]};
+    lowest = '0;
+    group  = '0;
+    for (int unsigned g = 0; g < RunGroups; g++) begin
+      for (int unsigned i = 0; i < 8; i++) begin
+        if (!groups[g][7-i]) lowest[g] = 3'(7 - i);
+      end
+      if (groups[RunGroups-1-g] != '1) group = $clog2(RunGroups)'(RunGroups - 1 - g);
     end
-    if (&written_ahead_q[PdcWindow-1:1]) window_d.run = IndexW'(PdcWindow - 1);
+    window_d.run   = {group, lowest[group]};
     window_d.ahead = (written_ahead_q >> 1) >> window_d.run;
     window_d.gap   = written_ahead_q != '0;
   end
@@ -281,8 +306,8 @@ module heddle_return_rx
   logic [31:0]      answered;  // By an ACK.
   logic [PktsW-1:0] limit;
   assign answered = pkt_i.psn + 32'($signed(pkt_i.offset));
-  assign named = id_fits && active_q[msg_q] && asked.spdcid == id.spdcid && (!in_ack || (asked.psn == answered && !count.acked));
-  assign limit = cut_q[msg_q] ? cut : asked.packets;
+  assign named = id_fits && active && asked.spdcid == id.spdcid && (!in_ack || (asked.psn == answered && !count.acked));
+  assign limit = cut_short ? cut : asked.packets;
   assign ours  = named && count.packets < limit;
   assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
   // As much as its request requires, at its place.
@@ -303,7 +328,7 @@ module heddle_return_rx
   assign final_index  = PktsW'((read.length - 32'd1) >> mtu_log2);
   assign reach        = pkt_i.message_offset + 32'(pkt_i.payload_bytes);
   assign last_piece   = index == final_index;
-  assign fits         = is_data && (pkt_i.message_offset & mtu_rest) == '0 && index < asked.packets && !spoilt_q[msg_q] &&
+  assign fits         = is_data && (pkt_i.message_offset & mtu_rest) == '0 && index < asked.packets && !spoilt &&
                         (last_piece ? pkt_i.payload_bytes != '0 && reach == read.length
                                     : pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
   logic [PktsW-1:0] due_index;  // If the pieces came in order.
@@ -367,7 +392,7 @@ module heddle_return_rx
   end
 
   // --------------------------------------------------------------- delayed ACKs
-  logic              ruled, any_due;
+  logic              ruled, any_due, paid;
   logic [15:0]       waited;  // Since the last packet.
   logic [31:0]       rounded, late_rounded;
   logic [PdcW-1:0]   late_pdc;
@@ -376,18 +401,20 @@ module heddle_return_rx
   assign waited       = now_ns_i[22:7] - s.received_at;
   assign rounded      = (accept ? d.received : s.received) + 32'd255;
   assign late_rounded = s.received + 32'd255;
+  assign paid         = late_take_i || (write && d.unacked == '0);
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
-    .set_i(write && d.unacked != '0), .clear_i(late_take_i || (write && d.unacked == '0)), .pdc_i(pdc_q),
+    .set_i(write && d.unacked != '0), .clear_i(paid), .pdc_i(pdc_q),
     .due_o(due), .pending_o(late_o.pending)
   );
-  heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
-    .clk_i, .rst_ni, .valid_i(due), .take_i(late_look_i), .valid_o(any_due), .idx_o(late_pdc)
+  heddle_group_pick #(.NumSrc(NumPdc)) u_due (
+    .clk_i, .rst_ni, .valid_i(due), .drop_i(paid), .drop_idx_i(pdc_q), .valid_o(any_due), .idx_o(late_pdc),
+    .take_i(late_look_i)
   );
   always_comb begin
     late_o.due     = any_due;
     // The PDC may have ended, or begun anew.
-    late_o.respond = alive_i[pdc_q] && begun_q[pdc_q] && s.unacked != '0;
+    late_o.respond = alive_i[pdc_q] && begun_q && s.unacked != '0;
     late_o.answer         = '0;
     late_o.answer.ipv6    = id.ipv6;
     late_o.answer.fa      = id.fa;
@@ -405,6 +432,8 @@ module heddle_return_rx
       late_o.answer.rcvd_bytes   = late_rounded[31:8];
     end
   end
+
+  assign idle_o = due == '0;
 
   // ------------------------------------------------------------------- verdict
   return_verdict_t v;
@@ -502,10 +531,11 @@ module heddle_return_rx
 
   logic unused;
   assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err,
-                    unused_cut_err, unused_cut_rdy, unused_window_err, unused_window_rdy, unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
+                    unused_cut_err, unused_cut_rdy, unused_window_err, unused_window_rdy, unused_read_rdy, unused_count_rdy,
+                    unused_asked_rdy, unused_state_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
-  `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle |=> answered_o[$past(msg_q)])
+  `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle && !look_i && !begins_here |=> some_q)
   `HEDDLE_ASSERT(AskedBeforeItEnds_A, !(asked_i && end_i && asked_msg_i == end_msg_i))
   `HEDDLE_ASSERT(CutAfterItWasAsked_A, !(asked_i && cut_i && asked_msg_i == cut_msg_i))
 endmodule

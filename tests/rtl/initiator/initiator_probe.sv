@@ -251,6 +251,7 @@ module initiator_probe
   return_due_t       due;
   return_end_t       walk_end;
   logic [NumMsg-1:0] msg_read, msg_collapsed, answered_q;
+  logic [MsgW-1:0]   answered_msg;
   logic [PdcWindow-1:0] held;
   logic [PdcW-1:0]   lose_pdc;
   status_e           lose_status;
@@ -303,7 +304,7 @@ module initiator_probe
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
     .queue_end_o(queue_end), .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
-    .held_i(held), .answered_i(answered_q),
+    .held_i(held), .answered_msg_o(answered_msg), .answered_i(answered_q[answered_msg]),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
     .read_i(msg_read), .collapsed_i(msg_collapsed), .back_decided_i, .back_done_i,
     .lose_valid_o(lose_valid), .lose_ready_i(lose_ready), .lose_pdc_o(lose_pdc),

@@ -45,7 +45,7 @@ class ReturnRxTest : public testing::Test {
  protected:
   ReturnRxTest() {
     SetMtu(1024);
-    for (uint32_t i = 0; i < rtl::kNumPdc + 4; ++i) dut_.Tick();
+    for (uint32_t i = 0; i < rtl::kNumMsg + 4; ++i) dut_.Tick();
     dut_.Settle();
     EXPECT_EQ(dut_->ready_o, 1);
     SetAlive(kPdc, true);
@@ -72,6 +72,7 @@ class ReturnRxTest : public testing::Test {
     dut_->tick_i = 1;
     for (uint32_t i = 0; i < ticks; ++i) dut_.Tick();
     dut_->tick_i = 0;
+    for (int cycle = 0; cycle < 2; ++cycle) dut_.Tick();  // It is chosen.
     dut_.Settle();
     if (rtl::Sample<rtl::ReturnLate>(dut_->late_o).due == 0)
       return std::nullopt;
@@ -181,8 +182,9 @@ class ReturnRxTest : public testing::Test {
   }
 
   bool Answered(uint16_t msg) {
+    dut_->answered_msg_i = msg;
     dut_.Settle();
-    return (dut_->answered_o[msg / 32] >> msg % 32 & 1) != 0;
+    return dut_->answered_o != 0;
   }
 
   // Data [offset, offset + bytes) of READ `msg` in the packet `number`.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One bit for each message, set by one event and cleared by another, in memory.
+// One bit for each of many, set by one event and cleared by another, in memory.
 //
 // A flag is up when the bits that the two events write differ: each writes its own, so that every memory has one writer.
-// Both:     a message that is set and cleared in the same cycle changes.
+// Both:     one that is set and cleared in the same cycle changes.
 // Latency:  reads in the same cycle, of earlier events.
 // Clear:    all are down when `ready_o` comes, Depth cycles after reset; nothing may be set before.
 
 `include "heddle_assert.svh"
 
-module heddle_tx_flags #(
+module heddle_flags #(
   parameter  int unsigned Depth = 1024,  // A power of two.
   parameter  int unsigned Reads = 1,
   localparam int unsigned AddrW = $clog2(Depth)
