@@ -170,8 +170,10 @@ module heddle_tx_again
       beat_q <= '0;
       bad_q  <= 1'b0;
     end else if (state_q == AgainData && rd_rsp_valid_i) begin
-      data_q[beat_q] <= rd_rsp_data_i;
-      beat_q         <= beat_q + 1'b1;
+      for (int unsigned i = 0; i < Beats; i++) begin
+        if (beat_q == BeatW'(i)) data_q[i] <= rd_rsp_data_i;
+      end
+      beat_q <= beat_q + 1'b1;
       if (rd_rsp_error_i) bad_q <= 1'b1;
     end
     if (pop_o) place_q <= {ctx_q, gen_q, first_q, again_holds_i ? 3'd1 : wait_q.slots};

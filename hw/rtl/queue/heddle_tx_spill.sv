@@ -130,6 +130,7 @@ module heddle_tx_spill
   // ------------------------------------------------------------------ messages
   typedef enum logic [2:0] {
     RoundIdle,
+    RoundBegin,  // Reads the parameters of its context.
     RoundScan,   // Looks through the ring.
     RoundBook,   // One that waits is no longer brought back.
     RoundSeek,   // Looks for room in the spill area,
@@ -140,15 +141,16 @@ module heddle_tx_spill
   round_e           round_d, round_q;
   logic [TxW-1:0]   ctx_q;     // The context of the round.
   logic [GenW-1:0]  round_gen_q;
-  logic [SlotW-1:0] mask;
+  logic [SlotW-1:0] mask_q;
+  logic [3:0]       log2_q;
+  logic [63:0]      area_q;
+  logic [7:0]       owner_q;
   logic [15:0]      pos_q;     // Looked at next.
-  logic             here;      // The context lives.
+  logic             here_q;    // The context lives, and is not being cleaned.
   logic [MsgW-1:0]  at, msg_q;
   logic             same_read; // A message in flight is looked up instead.
   spill_item_t      item_q, sent;
   logic [63:0]      iova_q;    // Where it is copied from.
-  assign mask = SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
-  assign here = alive_i[ctx_q] && gen_i[ctx_q] == round_gen_q;
 
   logic [$bits(info_t)-1:0]  info_raw;
   info_t                     info, info_in;
@@ -161,7 +163,7 @@ module heddle_tx_spill
   heddle_mem #(.Width(MsgW), .Depth(NumTx << SlotW), .Init(1'b0)) u_at (
     .clk_i, .rst_ni, .wen_i(msg_valid_i && msg_done_i.slots != '0),
     .waddr_i({msg_done_i.ctx, msg_slot}), .wdata_i(msg_index_i),
-    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask}), .rdata_o(at), .error_o(at_err), .ready_o(at_rdy)
+    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask_q}), .rdata_o(at), .error_o(at_err), .ready_o(at_rdy)
   );
   logic        comes_again;   // Its payload is in the spill area.
   logic [63:0] again_offset;
@@ -184,9 +186,9 @@ module heddle_tx_spill
   assign info = info_t'(info_raw);
 
   // The message that is looked at is in the table, its slots were released, it is in the queue of its PDC, and it
-  // was there and has not ended; the payload of one that leaves the table was moved.
-  logic live, sent_live, given, queued, begun, moved;
-  logic live_ready, given_ready, queued_ready, begun_ready, moved_ready;
+  // was there and has not ended.
+  logic live, sent_live, given, queued, begun;
+  logic live_ready, given_ready, queued_ready, begun_ready;
   heddle_flags #(.Depth(NumMsg), .Reads(2)) u_live (
     .clk_i, .rst_ni, .set_i(msg_valid_i), .set_index_i(msg_index_i), .clear_i(free_i), .clear_index_i(free_msg_i),
     .index_i({sent.msg, msg_q}), .flag_o({sent_live, live}), .ready_o(live_ready)
@@ -202,10 +204,6 @@ module heddle_tx_spill
   heddle_flags #(.Depth(NumMsg)) u_begun (
     .clk_i, .rst_ni, .set_i(enq_i), .set_index_i(enq_msg_i), .clear_i(done_i), .clear_index_i(done_msg_i),
     .index_i(msg_q), .flag_o(begun), .ready_o(begun_ready)
-  );
-  heddle_flags #(.Depth(NumMsg)) u_moved (
-    .clk_i, .rst_ni, .set_i(move_o), .set_index_i(sent.msg), .clear_i(free_i), .clear_index_i(free_msg_i),
-    .index_i(free_msg_i), .flag_o(moved), .ready_o(moved_ready)
   );
 
   // ------------------------------------------------------- operations that wait
@@ -233,7 +231,7 @@ module heddle_tx_spill
   assign book     = book_want && !put_i && !left && !through_want;
   always_comb begin
     write_ctx    = ctx_q;
-    write_slot   = item_q.position[SlotW-1:0] & mask;
+    write_slot   = item_q.position[SlotW-1:0] & mask_q;
     write_number = item_q.number;
     kept_in      = '0;
     where_in     = {1'b1, 1'b0, SlotW'(0)};
@@ -253,19 +251,19 @@ module heddle_tx_spill
       kept_wen     = 1'b1;
       where_wen    = 1'b0;
     end else if (through_want) begin
-      write_slot   = sent.position[SlotW-1:0] & mask;
+      write_slot   = sent.position[SlotW-1:0] & mask_q;
       write_number = sent.number;
       kept_in      = {sent.slots, sent.number};
       where_in     = {1'b0, through_ok, sent.first};
-      kept_wen     = here && !through_ok;
-      where_wen    = here;
+      kept_wen     = here_q && !through_ok;
+      where_wen    = here_q;
     end
     if (kept_dirty[write_ctx]) kept_wen = 1'b0;
   end
   heddle_ring_state #(.Width($bits(kept_t)), .NumCtx(NumTx)) u_kept (
     .clk_i, .rst_ni, .restart_i(restart), .log2_i(ring_log2_i), .dirty_o(kept_dirty),
     .wen_i(kept_wen), .waddr_i({write_ctx, write_slot}), .wdata_i(kept_in),
-    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask}), .rdata_o(kept)
+    .raddr_i({ctx_q, pos_q[SlotW-1:0] & mask_q}), .rdata_o(kept)
   );
   heddle_mem #(.Width($bits(spill_where_t)), .Depth(NumTx << SlotW), .Init(1'b0)) u_where (
     .clk_i, .rst_ni, .wen_i(where_wen), .waddr_i({write_ctx, write_number}), .wdata_i(where_in),
@@ -285,18 +283,21 @@ module heddle_tx_spill
   );
 
   // --------------------------------------------------------- choice of a context
-  logic [NumTx-1:0] crowded, want, examined_q, refused_q;
+  logic [NumTx-1:0] crowded_q, want, examined_q, refused_q;
   logic             pick_valid, pick_take;
   logic [TxW-1:0]   pick_ctx;
-  always_comb begin
-    crowded = '0;
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      // Three quarters of a ring of at least 8 slots.
-      crowded[i] = alive_i[i] && spill_base_i[i] != '0 && !refused_q[i] &&
-                   tail_i[i] - told_i[i] >= (16'd3 << ring_log2_i[i]) >> 2;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      crowded_q <= '0;
+    end else begin
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        // Three quarters of a ring of at least 8 slots.
+        crowded_q[i] <= alive_i[i] && spill_base_i[i] != '0 && !refused_q[i] &&
+                        tail_i[i] - told_i[i] >= (16'd3 << ring_log2_i[i]) >> 2;
+      end
     end
   end
-  assign want      = crowded & ~examined_q & ~dirty & ~kept_dirty;
+  assign want      = crowded_q & ~examined_q & ~dirty & ~kept_dirty;
   assign pick_take = round_q == RoundIdle && pick_valid;
   heddle_rr_pick #(.NumSrc(NumTx)) u_pick (
     .clk_i, .rst_ni, .valid_i(want), .valid_o(pick_valid), .idx_o(pick_ctx), .take_i(pick_take)
@@ -311,10 +312,10 @@ module heddle_tx_spill
                 tail_i != tail_q || told_i != told_q || (room_i & ~room_q) != '0;
 
   // ------------------------------------------------------------ room in the area
-  logic             bit_wen, bit_taken, own, job_step;
-  logic [TxW-1:0]   bit_ctx;
-  logic [SlotW-1:0] bit_slot, scan_q;
-  logic [NumTx-1:0][SlotW-1:0] next_q;  // Behind what was taken last.
+  logic             found, nothing, taken, room_freed, room_idle;
+  logic             drop_want, drop_take, back_want, back_take;
+  logic [SlotW-1:0] first;
+  spill_place_t     again_place, drop, back;
   logic [NumTx-1:0] alive_q;
   logic [NumTx-1:0][GenW-1:0] gen_q;
   always_comb begin
@@ -325,61 +326,18 @@ module heddle_tx_spill
       end
     end
   end
-  heddle_ring_state #(.Width(1), .NumCtx(NumTx)) u_taken (
-    .clk_i, .rst_ni, .restart_i(restart), .log2_i(ring_log2_i), .dirty_o(dirty),
-    .wen_i(bit_wen), .waddr_i({bit_ctx, bit_slot}), .wdata_i(own),
-    .raddr_i({ctx_q, scan_q}), .rdata_o(bit_taken)
+  assign again_place = {msg_done_i.ctx, msg_done_i.gen, again_offset[6 +: SlotW],
+                        3'((msg_done_i.length + 32'(DescBytes - 1)) >> $clog2(DescBytes))};
+  heddle_tx_spill_room u_room (
+    .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .restart_i(restart), .dirty_o(dirty),
+    .ctx_i(ctx_q), .mask_i(mask_q), .here_i(here_q), .find_i(find), .soon_i(finds_kept), .slots_i(item_q.extra),
+    .seek_i(round_q == RoundSeek), .found_o(found), .nothing_o(nothing), .take_i(round_q == RoundTake),
+    .taken_o(taken), .first_o(first),
+    .msg_valid_i, .msg_index_i, .msg_here_i(comes_again), .msg_place_i(again_place),
+    .move_i(move_o), .move_msg_i(sent.msg), .move_place_i(drop), .free_i, .free_msg_i,
+    .back_valid_i(back_want), .back_ready_o(back_take), .back_i(back),
+    .drop_valid_i(drop_want), .drop_ready_o(drop_take), .drop_i(drop), .freed_o(room_freed), .idle_o(room_idle)
   );
-
-  logic         seen_q;       // `bit_taken` is of `scan_q`.
-  logic [2:0]   run_q, left_q;
-  logic [SlotW:0] looked_q;   // Slots looked at.
-  logic         found, nothing;
-  assign found   = !bit_taken && run_q + 3'd1 == item_q.extra;
-  assign nothing = looked_q > {1'b0, mask} + (SlotW + 1)'(3);
-
-  // Room that is free again: of messages that ended, whose payload was moved or came with its descriptor; of copies that
-  // are not needed; of what left its list.
-  logic   freed_q, moved_q, freed, from_again, again_err, again_rdy;
-  spill_place_t again_place, drop, job_in;
-  logic [$bits(spill_place_t)-1:0] again_raw;
-  assign freed = freed_q && (moved_q || from_again);
-  assign again_place  = {msg_done_i.ctx, msg_done_i.gen, again_offset[6 +: SlotW],
-                         3'((msg_done_i.length + 32'(DescBytes - 1)) >> $clog2(DescBytes))};
-  heddle_mem #(.Width($bits(spill_place_t) + 1), .Depth(NumMsg), .Init(1'b0)) u_again_places (
-    .clk_i, .rst_ni, .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i({comes_again, again_place}),
-    .raddr_i(free_msg_i), .rdata_o({from_again, again_raw}), .error_o(again_err), .ready_o(again_rdy)
-  );
-  logic   job_valid, job_ready, job_pop, job_live, unused_place_err, unused_place_rdy;
-  logic   drop_want, drop_take, back_want, back_take;
-  spill_place_t job, back;
-  logic [2:0] job_q;           // Slots of it that are free.
-  logic [$bits(spill_place_t)-1:0] place_raw;
-  logic [MsgW+1:0] job_count;
-  heddle_mem #(.Width($bits(spill_place_t)), .Depth(NumMsg), .Init(1'b0)) u_places (
-    .clk_i, .rst_ni, .wen_i(move_o), .waddr_i(sent.msg), .wdata_i(drop),
-    .raddr_i(free_msg_i), .rdata_o(place_raw),
-    .error_o(unused_place_err), .ready_o(unused_place_rdy)
-  );
-  assign back_take = back_want && !freed && job_ready;
-  assign drop_take = drop_want && !freed && !back_want && job_ready;
-  always_comb begin
-    job_in = drop;
-    if (freed)          job_in = from_again ? again_raw : place_raw;
-    else if (back_want) job_in = back;
-  end
-  heddle_fifo #(.Width($bits(spill_place_t)), .Depth(2 * NumMsg)) u_jobs (
-    .clk_i, .rst_ni, .valid_i(freed || back_want || drop_want), .ready_o(job_ready), .data_i(job_in),
-    .valid_o(job_valid), .ready_i(job_pop), .data_o(job), .count_o(job_count)
-  );
-  assign job_live = alive_i[job.ctx] && gen_i[job.ctx] == job.gen && !dirty[job.ctx];
-  assign job_step = job_valid && !own;
-  assign job_pop  = job_step && (job_q + 3'd1 >= job.slots || !job_live);
-
-  assign own      = round_q == RoundTake && here && !dirty[ctx_q];
-  assign bit_wen  = own || (job_step && job_live);
-  assign bit_ctx  = own ? ctx_q : job.ctx;
-  assign bit_slot = own ? item_q.first + SlotW'(left_q) - 1'b1 : job.slot + SlotW'(job_q);
 
   // -------------------------------------------------------------------- a round
   // Two stages read who starts at a slot, and its message. After a find the rest is looked at again.
@@ -388,7 +346,7 @@ module heddle_tx_spill
   logic              full;       // As many as can be are in flight.
   logic [15:0]       rewind_pos;
   logic [2:0]        found_slots;
-  logic [15:0]       one_pos_q, two_pos_q, start_q, ahead, half;
+  logic [15:0]       one_pos_q, two_pos_q, start_q, head_q, tail_here_q, half_q, ahead;
   logic              far_q;      // As far ahead of the head as it looks.
   logic              enough_q;   // Half of the slots are free,
   logic [$clog2(RoundMax):0] given_q;  // or so many were released in this round.
@@ -402,8 +360,7 @@ module heddle_tx_spill
   logic              tag_ready, tag_valid, tag_again;
   logic [$clog2(InFlight)+1:0] tag_count;
   dma_req_t          copy_req, again_req;
-  assign ahead      = pos_q - head_i[ctx_q];
-  assign half       = 16'd1 << ring_log2_i[ctx_q] >> 1;
+  assign ahead      = pos_q - head_q;
   assign finds_kept = kept_q.slots != '0;
   assign finds_msg  = live && !given && info.ctx == ctx_q && info.gen == round_gen_q &&
                       info.position == two_pos_q && info.slots != '0 &&
@@ -412,8 +369,8 @@ module heddle_tx_spill
   assign found_slots = finds_kept ? kept_q.slots : info.slots;
   assign rewind     = left || (same_read && one_valid_q) || (find && full);
   assign rewind_pos = two_valid_q && (left || find) ? two_pos_q : one_valid_q ? one_pos_q : pos_q;
-  assign book_want  = round_q == RoundBook && here && !(again_has && again_ctx == ctx_q && number_o == item_q.number);
-  assign issue      = round_q == RoundIssue && here && !nothing_q && !(!item_q.waits && (gone_q || (free_i && free_msg_i == item_q.msg)));
+  assign book_want  = round_q == RoundBook && here_q && !(again_has && again_ctx == ctx_q && number_o == item_q.number);
+  assign issue      = round_q == RoundIssue && here_q && !nothing_q && !(!item_q.waits && (gone_q || (free_i && free_msg_i == item_q.msg)));
   assign owe_o      = issue && !item_q.waits;
   assign owe_msg_o  = item_q.msg;
   // One that keeps its slots after all has to be through, too, if it was booked or has room.
@@ -427,9 +384,10 @@ module heddle_tx_spill
     round_d = round_q;
     let_be  = 1'b0;
     unique case (round_q)
-      RoundIdle: if (pick_take) round_d = RoundScan;
+      RoundIdle:  if (pick_take) round_d = RoundBegin;
+      RoundBegin: round_d = RoundScan;
       RoundScan: begin
-        if (!here || refused_q[ctx_q]) begin
+        if (!here_q || refused_q[ctx_q]) begin
           round_d = RoundWait;
         end else if (find && !full) begin
           round_d = finds_kept ? RoundBook : info.copied ? RoundSeek : RoundIssue;
@@ -449,10 +407,10 @@ module heddle_tx_spill
         end
       end
       RoundSeek: begin
-        if (seen_q && found)  round_d = RoundTake;
-        else if (nothing)     round_d = RoundIssue;
+        if (found)        round_d = RoundTake;
+        else if (nothing) round_d = RoundIssue;
       end
-      RoundTake:  if (left_q == 3'd1) round_d = RoundIssue;
+      RoundTake:  if (taken) round_d = RoundIssue;
       RoundIssue: begin
         let_be  = nothing_q && none;
         round_d = nothing_q ? RoundWait : RoundScan;
@@ -462,8 +420,8 @@ module heddle_tx_spill
     endcase
   end
   heddle_tx_spill_copy #(.DataW(DataW), .InFlight(InFlight)) u_copy (
-    .clk_i, .rst_ni, .ctx_i(ctx_q), .gen_i(round_gen_q), .here_i(here), .refused_i(refused_q[ctx_q]),
-    .log2_i(ring_log2_i[ctx_q]), .area_i(spill_base_i[ctx_q]), .owner_i(owner_i[ctx_q]),
+    .clk_i, .rst_ni, .ctx_i(ctx_q), .gen_i(round_gen_q), .here_i(here_q), .refused_i(refused_q[ctx_q]),
+    .log2_i(log2_q), .area_i(area_q), .owner_i(owner_q),
     .launch_i(launch), .void_i(!issue), .item_i(issued), .iova_i(iova_q), .full_o(full), .none_o(none),
     .sent_o(sent), .look_o(same_read), .same_i(same), .through_o(through_want), .through_ok_o(through_ok),
     .through_ready_i(through), .drop_o(drop_want), .drop_ready_i(drop_take), .failed_o(failed), .move_o,
@@ -475,7 +433,7 @@ module heddle_tx_spill
     .wr_rsp_valid_i, .wr_rsp_error_i
   );
   assign same        = sent_live && info.ctx == ctx_q && info.gen == round_gen_q &&
-                       info.position == sent.position && !(free_i && free_msg_i == sent.msg) && here;
+                       info.position == sent.position && !(free_i && free_msg_i == sent.msg) && here_q;
   assign move_msg_o  = sent.msg;
   assign move_slot_o = sent.first;
   assign drop        = {ctx_q, round_gen_q, sent.first, sent.extra};
@@ -509,11 +467,11 @@ module heddle_tx_spill
     if (round_q != RoundIdle) busy_o[ctx_q] = 1'b1;
     if (again_busy)           busy_o[again_ctx] = 1'b1;
   end
-  assign idle_o = round_q == RoundIdle && !again_busy && !job_valid && !freed_q && !back_want && live_ready &&
-                  given_ready && queued_ready && begun_ready && moved_ready &&
+  assign idle_o = round_q == RoundIdle && !again_busy && room_idle && live_ready && given_ready &&
+                  queued_ready && begun_ready &&
                   want == '0 && dirty == '0 && kept_dirty == '0 && !stir && !wake_valid_i;
   // Room that came free also.
-  assign stir_o = stir || job_pop || again_stir;
+  assign stir_o = stir || room_freed || again_stir;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -523,7 +481,6 @@ module heddle_tx_spill
       offered_q     <= 1'b0;
       examined_q    <= '0;
       refused_q     <= '0;
-      next_q        <= '0;
       stirred_q     <= 1'b0;
       alive_q       <= '0;
       gen_q         <= '0;
@@ -531,8 +488,6 @@ module heddle_tx_spill
       room_q        <= '0;
       tail_q        <= '0;
       told_q        <= '0;
-      freed_q       <= 1'b0;
-      job_q         <= '0;
     end else begin
       round_q       <= round_d;
       alive_q       <= alive_i;
@@ -541,9 +496,7 @@ module heddle_tx_spill
       room_q        <= room_i;
       tail_q        <= tail_i;
       told_q        <= told_i;
-      freed_q       <= free_i;
       offered_q     <= copy_grant && rd_valid_o && !rd_ready_i;
-      if (job_step) job_q <= job_pop ? '0 : job_q + 3'd1;
       // The ring is looked through while the round scans.
       one_valid_q <= round_q == RoundScan && round_d == RoundScan && !rewind && !far_q && !enough_q;
       two_valid_q <= round_q == RoundScan && round_d == RoundScan && !rewind && one_valid_q;
@@ -552,31 +505,36 @@ module heddle_tx_spill
       if (let_be && !stirred_q) examined_q[ctx_q] <= 1'b1;
       if (stir_o) examined_q <= '0;
       refused_q <= refused_q & ~restart;
-      for (int unsigned i = 0; i < NumTx; i++) begin
-        if (restart[i]) next_q[i] <= '0;
-      end
-      if (round_q == RoundSeek && round_d == RoundTake) next_q[ctx_q] <= (scan_q + 1'b1) & mask;
       if (failed) refused_q[ctx_q] <= 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (pick_take) begin
-      ctx_q       <= pick_ctx;
-      round_gen_q <= gen_i[pick_ctx];
-      start_q     <= head_i[pick_ctx];
-      pos_q       <= head_i[pick_ctx];
+    if (pick_take) ctx_q <= pick_ctx;
+    head_q      <= head_i[ctx_q];
+    tail_here_q <= tail_i[ctx_q];
+    if (round_q == RoundBegin) begin
+      // As it was when it was chosen.
+      round_gen_q <= gen_q[ctx_q];
+      here_q      <= alive_i[ctx_q] && gen_i[ctx_q] == gen_q[ctx_q] && !dirty[ctx_q] && !kept_dirty[ctx_q];
+      log2_q      <= ring_log2_i[ctx_q];
+      mask_q      <= SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
+      half_q      <= 16'd1 << ring_log2_i[ctx_q] >> 1;
+      area_q      <= spill_base_i[ctx_q];
+      owner_q     <= owner_i[ctx_q];
+      start_q     <= head_i[ctx_q];
+      pos_q       <= head_i[ctx_q];
       far_q       <= 1'b0;
       enough_q    <= 1'b0;
       given_q     <= '0;
     end else begin
-      far_q    <= !ahead[15] && ahead >= half;
-      enough_q <= tail_i[ctx_q] - head_i[ctx_q] <= half || given_q[$clog2(RoundMax)];
+      here_q   <= here_q && alive_i[ctx_q] && gen_i[ctx_q] == round_gen_q;
+      far_q    <= !ahead[15] && ahead >= half_q;
+      enough_q <= tail_here_q - head_q <= half_q || given_q[$clog2(RoundMax)];
       if (launch) given_q <= given_q + 1'b1;
     end
     one_pos_q <= pos_q;
     two_pos_q <= one_pos_q;
-    moved_q   <= moved;
     msg_q     <= at;
     kept_q    <= kept;
     if (round_q == RoundScan) begin
@@ -592,36 +550,17 @@ module heddle_tx_spill
       item_q.slots    <= found_slots;
       item_q.copied   <= finds_kept || info.copied;
       item_q.extra    <= finds_kept ? kept_q.slots : info.slots - 3'd1;
-      iova_q          <= finds_kept ? {ring_page, 12'b0} + 64'({two_pos_q[SlotW-1:0] & mask, 6'b0}) : info.iova;
-      scan_q          <= next_q[ctx_q];
-      looked_q        <= '0;
-      run_q           <= '0;
-      seen_q          <= finds_kept;  // Read meanwhile.
+      iova_q          <= finds_kept ? {ring_page, 12'b0} + 64'({two_pos_q[SlotW-1:0] & mask_q, 6'b0}) : info.iova;
       nothing_q       <= 1'b0;
       gone_q          <= free_i && free_msg_i == msg_q;
     end else if (free_i && free_msg_i == item_q.msg) begin
       gone_q <= 1'b1;
     end
-    // A slot every two cycles. A copy does not go around the end.
-    if (round_q == RoundSeek) begin
-      seen_q <= !seen_q;
-      if (seen_q) begin
-        looked_q     <= looked_q + 1'b1;
-        scan_q       <= (scan_q + 1'b1) & mask;
-        run_q        <= bit_taken || scan_q == mask ? '0 : run_q + 3'd1;
-        item_q.first <= scan_q - SlotW'(item_q.extra) + 1'b1;
-      end
-      left_q    <= item_q.extra;
-      nothing_q <= nothing && !(seen_q && found);
-    end
-    if (round_q == RoundTake) left_q <= left_q - 3'd1;
-
+    if (round_q == RoundSeek) nothing_q    <= nothing && !found;
+    if (round_q == RoundTake) item_q.first <= first;
   end
 
   logic unused;
-  assign unused = ^{at_err, at_rdy, info_err, info_rdy, pdc_err, pdc_rdy, unused_place_err, where_err, where_rdy,
-                    unused_place_rdy, job_count, msg_packet_i, msg_done_i, put_data_i, again_offset, again_err,
-                    again_rdy, tag_count, sent};
-
-  `HEDDLE_ASSERT(JobRoom_A, freed |-> job_ready)
+  assign unused = ^{at_err, at_rdy, info_err, info_rdy, pdc_err, pdc_rdy, where_err, where_rdy, msg_packet_i, msg_done_i,
+                    put_data_i, again_offset, tag_count, sent};
 endmodule
