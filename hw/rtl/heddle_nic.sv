@@ -33,8 +33,8 @@ module heddle_nic
   input  logic [7:0]       s_axi_awlen_i,
   input  logic             s_axi_wvalid_i,
   output logic             s_axi_wready_o,
-  input  logic [63:0]      s_axi_wdata_i,
-  input  logic [7:0]       s_axi_wstrb_i,
+  input  logic [511:0]     s_axi_wdata_i,
+  input  logic [63:0]      s_axi_wstrb_i,
   input  logic             s_axi_wlast_i,
   output logic             s_axi_bvalid_o,
   input  logic             s_axi_bready_i,
@@ -45,7 +45,7 @@ module heddle_nic
   input  logic [7:0]       s_axi_arlen_i,
   output logic             s_axi_rvalid_o,
   input  logic             s_axi_rready_i,
-  output logic [63:0]      s_axi_rdata_o,
+  output logic [511:0]     s_axi_rdata_o,
   output logic [1:0]       s_axi_rresp_o,
   output logic             s_axi_rlast_o,
 
@@ -144,6 +144,7 @@ module heddle_nic
   logic [31:0]    open_pdcs;
   assign open_pdcs = {16'(open_target), 16'(open_initiator)};
   doorbell_t   db;
+  push_t       push;
   logic        db_valid, db_ready;
   logic [63:0] admin_command_base, admin_answer_base;
   logic [3:0]  admin_log2;
@@ -160,7 +161,7 @@ module heddle_nic
     .s_axi_bvalid_o, .s_axi_bready_i, .s_axi_bresp_o,
     .s_axi_arvalid_i, .s_axi_arready_o, .s_axi_araddr_i, .s_axi_arlen_i,
     .s_axi_rvalid_o, .s_axi_rready_i, .s_axi_rdata_o, .s_axi_rresp_o, .s_axi_rlast_o,
-    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_o(db),
+    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_o(db), .push_o(push),
     .admin_command_base_o(admin_command_base), .admin_answer_base_o(admin_answer_base),
     .admin_log2_o(admin_log2), .admin_tail_o(admin_tail),
     .reset_o(host_reset), .reset_done_i(host_reset_done),
@@ -354,7 +355,7 @@ module heddle_nic
 
   heddle_tx_fetch #(.DataW(DataW)) u_tx_fetch (
     .clk_i, .rst_ni,
-    .db_valid_i(db_valid && db_tx), .db_ready_o(db_tx_ready), .db_i(db),
+    .db_valid_i(db_valid && db_tx), .db_ready_o(db_tx_ready), .db_i(db), .push_i(push),
     .tbl_valid_i(tbl_valid[3'(TableTxCtx)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_tx),
     .rd_valid_o(rd_valid[RdTxDesc]), .rd_ready_i(rd_ready[RdTxDesc]),
     .rd_req_o(rd_req[RdTxDesc]),

@@ -75,6 +75,12 @@ package heddle_pkg;
     logic [63:0] data;
   } doorbell_t;
 
+  // Words that are written to a slot of a push window.
+  typedef struct packed {
+    logic [7:0]   words;  // Those of 64 bits that were written.
+    logic [511:0] data;
+  } push_t;
+
   // Table port: `valid` with this is held until the addressed unit answers `done`
   // for one cycle, with `error` and (reads) 64 bytes of data.
   typedef struct packed {

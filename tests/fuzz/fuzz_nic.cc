@@ -204,7 +204,7 @@ void FuzzNic::Ring(uint32_t bar2_offset, uint64_t value) {
 void FuzzNic::Push(uint32_t bar2_offset, const std::array<uint64_t, 8>& slot,
                    bool words) {
   if (!words) {
-    node_.model().bar().WriteBurst(sim::pins::kBar2Address + bar2_offset, slot);
+    node_.model().bar().WriteWords(sim::pins::kBar2Address + bar2_offset, slot);
     return;
   }
   for (size_t i = 0; i < slot.size(); ++i) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host's view of the NIC: BAR0 registers and BAR2 doorbells behind an AXI4 slave.
 //
-// Ordered: doorbell and push writes leave in bus order, as doorbell_t. A write is answered
+// Ordered: doorbell and push writes leave in bus order, one a cycle. A write is answered
 //          when it took effect or is queued. Unmapped reads return 0, unmapped writes do
-//          nothing; bursts (len != 0) and strobes that do not cover a whole 32- or 64-bit
+//          nothing; bursts (len != 0) and strobes that do not cover one whole 32- or 64-bit
 //          register are answered SLVERR and do nothing.
-// Push:    the push window of a transmit page takes whole 64-bit words, alone or in INCR
-//          bursts that stay inside one slot. A beat with other strobes does nothing, and
-//          its burst is answered SLVERR.
-// Reads:   a 64-bit register may be read in halves.
+// Push:    the push window of a transmit page takes whole 64-bit words, all those of a slot in
+//          one beat. A word with other strobes is left out, and its write is answered SLVERR.
+// Reads:   a 64-bit register may be read in halves; the word of the address is in every lane.
 
 `include "heddle_assert.svh"
 
@@ -25,8 +24,8 @@ module heddle_bar
   input  logic [7:0]   s_axi_awlen_i,
   input  logic         s_axi_wvalid_i,
   output logic         s_axi_wready_o,
-  input  logic [63:0]  s_axi_wdata_i,
-  input  logic [7:0]   s_axi_wstrb_i,
+  input  logic [511:0] s_axi_wdata_i,
+  input  logic [63:0]  s_axi_wstrb_i,
   input  logic         s_axi_wlast_i,
   output logic         s_axi_bvalid_o,
   input  logic         s_axi_bready_i,
@@ -37,13 +36,14 @@ module heddle_bar
   input  logic [7:0]   s_axi_arlen_i,
   output logic         s_axi_rvalid_o,
   input  logic         s_axi_rready_i,
-  output logic [63:0]  s_axi_rdata_o,
+  output logic [511:0] s_axi_rdata_o,
   output logic [1:0]   s_axi_rresp_o,
   output logic         s_axi_rlast_o,
 
   output logic         db_valid_o,
   input  logic         db_ready_i,
   output doorbell_t    db_o,
+  output push_t        push_o,              // With db_o of a push window; its `data` has no meaning then.
 
   // Registers shared with the management bus.
   output logic [63:0]  admin_command_base_o,
@@ -70,27 +70,50 @@ module heddle_bar
   localparam logic [1:0] SlvErr = 2'b10;
 
   // ------------------------------------------------------------------- writes
-  typedef enum logic [1:0] {
-    WrAddress = 2'd0,
-    WrData    = 2'd1,
-    WrAnswer  = 2'd2
-  } wr_state_e;
+  // Addresses and responses have FIFOs.
+  logic        aw_valid, aw_pop, b_ready, b_push, b_fault, fault;
+  logic [20:6] waddr;      // Slot of 64 bytes.
+  logic        deny;       // A burst.
+  logic        fault_q;    // A beat of it did nothing.
+  logic [2:0]  aw_count, b_count;
+  heddle_fifo #(.Width(16), .Depth(4)) u_addresses (
+    .clk_i, .rst_ni, .valid_i(s_axi_awvalid_i), .ready_o(s_axi_awready_o),
+    .data_i({s_axi_awaddr_i[20:6], s_axi_awlen_i != '0}),
+    .valid_o(aw_valid), .ready_i(aw_pop), .data_o({waddr, deny}), .count_o(aw_count)
+  );
+  heddle_fifo #(.Width(1), .Depth(4)) u_answers (
+    .clk_i, .rst_ni, .valid_i(b_push), .ready_o(b_ready), .data_i(fault),
+    .valid_o(s_axi_bvalid_o), .ready_i(s_axi_bready_i), .data_o(b_fault), .count_o(b_count)
+  );
+  assign s_axi_bresp_o = b_fault ? SlvErr : Okay;
 
-  wr_state_e   wr_d, wr_q;
-  logic [20:3] waddr_d, waddr_q;
-  logic        deny_d, deny_q;    // A burst where none may be.
-  logic        fault_d, fault_q;  // A beat did nothing.
-  logic [1:0]  bresp_d, bresp_q;
+  // A register is in one lane of 64 bits.
+  logic [7:0]       some, whole;  // Lanes with any strobe, and with all.
+  logic [7:0][63:0] lanes;
+  logic [2:0]       lane;
+  logic [63:0]      wdata;
+  logic [7:0]       wstrb;
+  assign lanes = s_axi_wdata_i;
+  always_comb begin
+    lane = '0;
+    for (int unsigned i = 0; i < 8; i++) begin
+      some[i]  = s_axi_wstrb_i[8*i +: 8] != '0;
+      whole[i] = s_axi_wstrb_i[8*i +: 8] == '1;
+      if (some[i]) lane = 3'(i);
+    end
+    wdata = lanes[lane];
+    wstrb = s_axi_wstrb_i[8*lane +: 8];
+  end
 
   // Word of the write, and what is there.
   logic        in_bar2;
   logic [15:0] word;         // Byte offset in BAR0 of the 64-bit word.
   logic [7:0]  page;
   logic [11:0] page_offset;  // Byte offset in the doorbell page.
-  assign in_bar2     = waddr_q[20];
-  assign word        = {waddr_q[15:3], 3'b000};
-  assign page        = waddr_q[19:12];
-  assign page_offset = {waddr_q[11:3], 3'b000};
+  assign in_bar2     = waddr[20];
+  assign word        = {waddr[15:6], lane, 3'b000};
+  assign page        = waddr[19:12];
+  assign page_offset = {waddr[11:6], lane, 3'b000};
 
   localparam int unsigned PushEnd = PushWindowOffset + PushWindowSlots * DescBytes;
 
@@ -112,68 +135,24 @@ module heddle_bar
                        32'(page_offset) < PushEnd;
   assign is_doorbell = is_register || is_push;
 
-  // A burst stays inside a slot of a push window.
-  logic [7:0]  aw_page;
-  logic [11:0] aw_offset;
-  logic        aw_push;
-  assign aw_page   = s_axi_awaddr_i[19:12];
-  assign aw_offset = s_axi_awaddr_i[11:0];
-  assign aw_push   = s_axi_awaddr_i[20] && 32'(aw_page) - TxPageFirst < NumTx &&
-                     32'(aw_offset) >= PushWindowOffset && 32'(aw_offset) < PushEnd &&
-                     32'(aw_offset[5:3]) + 32'(s_axi_awlen_i) < DescBytes / 8;
-
   logic in_bar0, is_wide, is_control, is_command, is_answer, is_admin;
-  assign in_bar0    = !in_bar2 && waddr_q[19:16] == '0;
+  assign in_bar0    = !in_bar2 && waddr[19:16] == '0;
   assign is_control = in_bar0 && word == Bar0DeviceControlOffset[15:0];
   assign is_command = in_bar0 && word == Bar0AdminCommandBaseOffset[15:0];
   assign is_answer  = in_bar0 && word == Bar0AdminAnswerBaseOffset[15:0];
   assign is_admin   = in_bar0 && word == Bar0AdminSizeOffset[15:0];  // And admin_tail.
   assign is_wide    = is_doorbell || is_command || is_answer;
 
-  logic strobes_ok;
-  assign strobes_ok = s_axi_wstrb_i == 8'hff ||
-                      (!is_wide && (s_axi_wstrb_i == 8'h0f || s_axi_wstrb_i == 8'hf0));
-
-  logic take_data, effect, db_valid, db_ready;
-  assign s_axi_awready_o = wr_q == WrAddress;
-  assign s_axi_wready_o  = wr_q == WrData && (db_ready || !is_doorbell);
-  assign s_axi_bvalid_o  = wr_q == WrAnswer;
-  assign s_axi_bresp_o   = bresp_q;
+  logic strobes_ok, take_data, effect, db_valid, db_ready;
+  assign strobes_ok = is_push ? some != '0 && some == whole
+                              : $onehot(some) && (wstrb == 8'hff || (!is_wide && (wstrb == 8'h0f || wstrb == 8'hf0)));
+  assign s_axi_wready_o = aw_valid && b_ready && (db_ready || !is_doorbell);
   assign take_data = s_axi_wvalid_i && s_axi_wready_o;
-  assign effect    = take_data && !deny_q && strobes_ok;
+  assign effect    = take_data && !deny && (is_push ? whole != '0 : strobes_ok);
   assign db_valid  = effect && is_doorbell;
-
-  always_comb begin
-    wr_d    = wr_q;
-    waddr_d = waddr_q;
-    deny_d  = deny_q;
-    fault_d = fault_q;
-    bresp_d = bresp_q;
-    unique case (wr_q)
-      WrAddress: begin
-        if (s_axi_awvalid_i) begin
-          wr_d    = WrData;
-          waddr_d = s_axi_awaddr_i[20:3];
-          deny_d  = s_axi_awlen_i != '0 && !aw_push;
-          fault_d = 1'b0;
-        end
-      end
-      WrData: begin
-        if (take_data) begin
-          waddr_d = waddr_q + 18'd1;
-          fault_d = fault_q || !strobes_ok;
-          if (s_axi_wlast_i) begin
-            wr_d    = WrAnswer;
-            bresp_d = (deny_q || fault_d) ? SlvErr : Okay;
-          end
-        end
-      end
-      WrAnswer: begin
-        if (s_axi_bready_i) wr_d = WrAddress;
-      end
-      default: wr_d = WrAddress;
-    endcase
-  end
+  assign fault     = fault_q || deny || !strobes_ok;
+  assign aw_pop    = take_data && s_axi_wlast_i;
+  assign b_push    = aw_pop;
 
   logic [63:0] command_d, command_q, answer_d, answer_q;
   logic [3:0]  log2_d, log2_q;
@@ -182,7 +161,7 @@ module heddle_bar
 
   // A reset of the function takes the admin queue with it.
   logic reset_set;
-  assign reset_set = effect && is_control && s_axi_wstrb_i[0] && s_axi_wdata_i[0];
+  assign reset_set = effect && is_control && wstrb[0] && wdata[0];
 
   always_comb begin
     command_d = command_q;
@@ -190,10 +169,10 @@ module heddle_bar
     log2_d    = log2_q;
     tail_d    = tail_q;
     reset_d   = reset_q && !reset_done_i;
-    if (effect && is_command) command_d = s_axi_wdata_i;
-    if (effect && is_answer) answer_d = s_axi_wdata_i;
-    if (effect && is_admin && s_axi_wstrb_i[0]) log2_d = s_axi_wdata_i[3:0];
-    if (effect && is_admin && s_axi_wstrb_i[4]) tail_d = s_axi_wdata_i[47:32];
+    if (effect && is_command) command_d = wdata;
+    if (effect && is_answer) answer_d = wdata;
+    if (effect && is_admin && wstrb[0]) log2_d = wdata[3:0];
+    if (effect && is_admin && wstrb[4]) tail_d = wdata[47:32];
     if (reset_set) begin
       command_d = '0;
       answer_d  = '0;
@@ -209,26 +188,19 @@ module heddle_bar
   assign admin_tail_o         = tail_q;
   assign reset_o              = reset_q;
 
-  doorbell_t db;
-  assign db.page   = page;
-  assign db.offset = page_offset;
-  assign db.data   = s_axi_wdata_i;
-
+  // A doorbell has its word in the lowest lane.
+  push_t      db;
   logic [3:0] db_count;
-  heddle_fifo #(
-    .Width($bits(db)),
-    .Depth(8)
-  ) u_doorbells (
-    .clk_i  (clk_i),
-    .rst_ni (rst_ni),
-    .valid_i(db_valid),
-    .ready_o(db_ready),
-    .data_i (db),
-    .valid_o(db_valid_o),
-    .ready_i(db_ready_i),
-    .data_o (db_o),
-    .count_o(db_count)
+  always_comb begin
+    db.words = is_push ? whole : '0;
+    db.data  = lanes;
+    if (!is_push) db.data[63:0] = wdata;
+  end
+  heddle_fifo #(.Width(8 + 12 + $bits(push_t)), .Depth(8)) u_doorbells (
+    .clk_i, .rst_ni, .valid_i(db_valid), .ready_o(db_ready), .data_i({page, page_offset, db}),
+    .valid_o(db_valid_o), .ready_i(db_ready_i), .data_o({db_o.page, db_o.offset, push_o}), .count_o(db_count)
   );
+  assign db_o.data = push_o.data[63:0];
 
   // -------------------------------------------------------------------- reads
   logic        rvalid_d, rvalid_q;
@@ -263,7 +235,7 @@ module heddle_bar
 
   assign s_axi_arready_o = !rvalid_q;
   assign s_axi_rvalid_o  = rvalid_q;
-  assign s_axi_rdata_o   = rdata_q;
+  assign s_axi_rdata_o   = {8{rdata_q}};
   assign s_axi_rresp_o   = rerr_q ? SlvErr : Okay;
   assign s_axi_rlast_o   = beats_q == '0;
 
@@ -285,12 +257,11 @@ module heddle_bar
     end
   end
 
-  assign idle_o = wr_q == WrAddress && !s_axi_awvalid_i && !rvalid_q && !s_axi_arvalid_i &&
-                  db_count == '0;
+  assign idle_o = !aw_valid && !s_axi_awvalid_i && !s_axi_bvalid_o && !rvalid_q && !s_axi_arvalid_i && !db_valid_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      wr_q      <= WrAddress;
+      fault_q   <= 1'b0;
       rvalid_q  <= 1'b0;
       beats_q   <= '0;
       command_q <= '0;
@@ -299,7 +270,7 @@ module heddle_bar
       tail_q    <= '0;
       reset_q   <= 1'b0;
     end else begin
-      wr_q      <= wr_d;
+      if (take_data) fault_q <= fault && !s_axi_wlast_i;
       rvalid_q  <= rvalid_d;
       beats_q   <= beats_d;
       command_q <= command_d;
@@ -311,16 +282,12 @@ module heddle_bar
   end
 
   always_ff @(posedge clk_i) begin
-    waddr_q <= waddr_d;
-    deny_q  <= deny_d;
-    fault_q <= fault_d;
-    bresp_q <= bresp_d;
     rdata_q <= rdata_d;
     rerr_q  <= rerr_d;
   end
 
   logic unused;
-  assign unused = ^{s_axi_awaddr_i[2:0], s_axi_araddr_i[2:0]};
+  assign unused = ^{s_axi_awaddr_i[5:0], s_axi_araddr_i[2:0], aw_count, b_count, db_count};
 
-  `HEDDLE_ASSERT(OrderedOffer_A, db_valid_o && !db_ready_i |=> db_valid_o && $stable(db_o))
+  `HEDDLE_ASSERT(OrderedOffer_A, db_valid_o && !db_ready_i |=> db_valid_o && $stable(db_o) && $stable(push_o))
 endmodule

@@ -43,6 +43,7 @@ module heddle_tx_fetch
   input  logic             db_valid_i,
   output logic             db_ready_o,
   input  doorbell_t        db_i,            // Pages of transmit contexts only.
+  input  push_t            push_i,          // With db_i of a push window.
 
   input  logic             tbl_valid_i,
   input  table_req_t       tbl_req_i,
@@ -285,11 +286,9 @@ module heddle_tx_fetch
   logic [TxW-1:0]         db_ctx;
   logic [15:0]            db_step;
   logic [TxW+PushW-1:0]   push_slot;
-  logic [WordW-1:0]       push_word;
   logic [Words-1:0]       copy_ready;
   assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive_q[db_ctx];
   assign push_slot = {db_ctx, db_i.offset[WordW+3 +: PushW]};
-  assign push_word = db_i.offset[3 +: WordW];
 
   // Read as the configuration is: the slot that is fetched next.
   tx_desc_t             copy;
@@ -305,9 +304,9 @@ module heddle_tx_fetch
     ) u_word (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
-      .wen_i  (push && push_word == WordW'(w)),
+      .wen_i  (push && push_i.words[w]),
       .waddr_i(push_slot),
-      .wdata_i(db_i.data),
+      .wdata_i(push_i.data[64*w +: 64]),
       .raddr_i(copy_raddr),
       .rdata_o(copy_raw[64*w +: 64]),
       .error_o(unused_copy_error[w]),
@@ -424,9 +423,9 @@ module heddle_tx_fetch
         end
       end
       if (push) begin
-        armed_q[push_slot]           <= 1'b0;
-        came_q[push_slot][push_word] <= 1'b1;
-        if (came_q[push_slot][push_word]) twice_q[push_slot] <= 1'b1;
+        armed_q[push_slot] <= 1'b0;
+        came_q[push_slot]  <= came_q[push_slot] | push_i.words;
+        if ((came_q[push_slot] & push_i.words) != '0) twice_q[push_slot] <= 1'b1;
       end
       if (tbl_write) begin
         for (int unsigned i = 0; i < PushWindowSlots; i++) begin

@@ -64,9 +64,9 @@ class LockstepWorld::Nic : public Device {
   PushWindow push_window(uint32_t bar2_offset) override {
     return {.copy =
                 [](void* cookie, uint32_t offset, const void* slot) {
-                  std::array<uint64_t, pins::BarDriver::kBurstWords> words;
+                  pins::BarBeat words;
                   std::memcpy(words.data(), slot, sizeof(words));
-                  static_cast<Nic*>(cookie)->node_.model().bar().WriteBurst(
+                  static_cast<Nic*>(cookie)->node_.model().bar().WriteWords(
                       pins::kBar2Address + offset, words);
                 },
             .cookie = this,

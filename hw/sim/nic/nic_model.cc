@@ -162,11 +162,11 @@ void NicModel::Drive(bool tick) {
   const pins::BarToDevice& bar = bar_.Drive();
   pins.s_axi_awvalid_i = bar.aw_valid;
   pins.s_axi_awaddr_i = bar.aw_address;
-  pins.s_axi_awlen_i = bar.aw_len;
+  pins.s_axi_awlen_i = 0;
   pins.s_axi_wvalid_i = bar.w_valid;
-  pins.s_axi_wdata_i = bar.w_data;
+  Store(pins.s_axi_wdata_i, Bytes(bar.w_data));
   pins.s_axi_wstrb_i = bar.w_strobe;
-  pins.s_axi_wlast_i = bar.w_last;
+  pins.s_axi_wlast_i = 1;
   pins.s_axi_bready_i = 1;
   pins.s_axi_arvalid_i = bar.ar_valid;
   pins.s_axi_araddr_i = bar.ar_address;
@@ -250,7 +250,7 @@ void NicModel::Sample() {
   bar.b_response = static_cast<pins::AxiResponse>(pins.s_axi_bresp_o);
   bar.ar_ready = pins.s_axi_arready_o;
   bar.r_valid = pins.s_axi_rvalid_o;
-  bar.r_data = pins.s_axi_rdata_o;
+  std::memcpy(bar.r_data.data(), Bytes(pins.s_axi_rdata_o), sizeof(bar.r_data));
   bar.r_response = static_cast<pins::AxiResponse>(pins.s_axi_rresp_o);
   active_ = active_ || !bar_.quiet();
   bar_.Sample(bar);

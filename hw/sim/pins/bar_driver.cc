@@ -7,26 +7,28 @@
 namespace heddle::sim::pins {
 namespace {
 
-constexpr uint32_t kBeatBytes = 8;
+constexpr uint32_t kWordBytes = 8;
+constexpr uint32_t kBeatBytes = sizeof(BarBeat);
 constexpr uint32_t kBitsPerByte = 8;
 
 }  // namespace
 
 void BarDriver::Write(uint32_t address, uint64_t value, uint32_t bytes) {
   const uint32_t lane = address % kBeatBytes;
-  const auto mask = static_cast<uint8_t>((1u << bytes) - 1);
-  writes_.push_back({.address = address - lane,
-                     .strobe = static_cast<uint8_t>(mask << lane),
-                     .beats = 1,
-                     .data = {value << (lane * kBitsPerByte)}});
+  PendingWrite write{.address = address - lane,
+                     .strobe = ((uint64_t{1} << bytes) - 1) << lane,
+                     .data = {}};
+  write.data[lane / kWordBytes] = value << (lane % kWordBytes * kBitsPerByte);
+  writes_.push_back(write);
 }
 
-void BarDriver::WriteBurst(uint32_t address, std::span<const uint64_t> words) {
-  PendingWrite write{.address = address,
-                     .strobe = UINT8_MAX,
-                     .beats = static_cast<uint8_t>(words.size()),
+void BarDriver::WriteWords(uint32_t address, std::span<const uint64_t> words) {
+  const uint32_t lane = address % kBeatBytes;
+  PendingWrite write{.address = address - lane,
+                     .strobe = UINT64_MAX >> (kBeatBytes - words.size_bytes())
+                                                 << lane,
                      .data = {}};
-  std::copy(words.begin(), words.end(), write.data.begin());
+  std::copy(words.begin(), words.end(), write.data.begin() + lane / kWordBytes);
   writes_.push_back(write);
 }
 
@@ -34,7 +36,7 @@ void BarDriver::StartRead(uint32_t address) {
   reading_ = true;
   read_taken_ = false;
   read_data_.reset();
-  read_address_ = address - address % kBeatBytes;
+  read_address_ = address - address % kWordBytes;
 }
 
 std::optional<uint64_t> BarDriver::TakeRead() {
@@ -42,17 +44,14 @@ std::optional<uint64_t> BarDriver::TakeRead() {
 }
 
 const BarToDevice& BarDriver::Drive() {
-  out_.aw_valid = !writes_.empty() && !address_taken_;
-  out_.w_valid = !writes_.empty() && beats_taken_ < writes_.front().beats;
-  if (!writes_.empty()) {
-    const PendingWrite& write = writes_.front();
-    out_.aw_address = write.address;
-    out_.aw_len = static_cast<uint8_t>(write.beats - 1);
-    out_.w_strobe = write.strobe;
-    out_.w_last = beats_taken_ + 1 == write.beats;
-    if (out_.w_valid) {
-      out_.w_data = write.data[beats_taken_];
-    }
+  out_.aw_valid = addresses_taken_ < std::min<size_t>(writes_.size(), 2);
+  if (out_.aw_valid) {
+    out_.aw_address = writes_[addresses_taken_].address;
+  }
+  out_.w_valid = !writes_.empty() && !data_taken_;
+  if (out_.w_valid) {
+    out_.w_data = writes_.front().data;
+    out_.w_strobe = writes_.front().strobe;
   }
   read_on_bus_ =
       reading_ && !read_taken_ && writes_.empty() && unanswered_ == 0;
@@ -66,17 +65,18 @@ void BarDriver::Sample(const BarFromDevice& device) {
     --unanswered_;
     errors_ += device.b_response != AxiResponse::kOkay;
   }
-  address_taken_ = address_taken_ || (out_.aw_valid && device.aw_ready);
-  beats_taken_ = static_cast<uint8_t>(beats_taken_ +
-                                      (out_.w_valid && device.w_ready ? 1 : 0));
-  if (address_taken_ && beats_taken_ == writes_.front().beats) {
+  addresses_taken_ += out_.aw_valid && device.aw_ready;
+  if (out_.w_valid && device.w_ready) {
+    data_taken_ = true;
+  }
+  if (data_taken_ && addresses_taken_ != 0) {
     writes_.pop_front();
-    address_taken_ = false;
-    beats_taken_ = 0;
+    --addresses_taken_;
+    data_taken_ = false;
     ++unanswered_;
   }
   if (device.r_valid && read_taken_) {
-    read_data_ = device.r_data;
+    read_data_ = device.r_data[read_address_ % kBeatBytes / kWordBytes];
     errors_ += device.r_response != AxiResponse::kOkay;
     reading_ = false;
     read_taken_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Master of the NIC's BAR slave: 64-bit beats, in the order of PCI.
+// Master of the NIC's BAR slave: beats of 512 bits, in the order of PCI.
 #pragma once
 
 #include <array>
@@ -16,17 +16,18 @@ namespace heddle::sim::pins {
 inline constexpr uint32_t kBar0Address = 0;
 inline constexpr uint32_t kBar2Address = 0x100000;
 
+// A beat of the slave's data bus, in words of 64 bits.
+using BarBeat = std::array<uint64_t, 8>;
+
 // Driven towards the NIC, one clock cycle.
 struct BarToDevice {
   bool aw_valid = false;
   bool w_valid = false;
-  bool w_last = false;
   bool ar_valid = false;
-  uint8_t aw_len = 0;  // Beats less one.
   uint32_t aw_address = 0;
   uint32_t ar_address = 0;
-  uint64_t w_data = 0;
-  uint8_t w_strobe = 0;
+  BarBeat w_data = {};
+  uint64_t w_strobe = 0;
 };
 
 // Driven by the NIC, one clock cycle.
@@ -38,7 +39,7 @@ struct BarFromDevice {
   bool r_valid = false;
   AxiResponse b_response = AxiResponse::kOkay;
   AxiResponse r_response = AxiResponse::kOkay;
-  uint64_t r_data = 0;
+  BarBeat r_data = {};
 };
 
 // Writes are posted and pipelined; a read waits until all writes before it
@@ -49,10 +50,9 @@ class BarDriver {
   // Queues a write of `bytes` (4 or 8) at a naturally aligned address.
   void Write(uint32_t address, uint64_t value, uint32_t bytes);
 
-  // Queues one burst of 1 to `kBurstWords` words from an 8-byte aligned address
-  // up, as a 64-byte store of the CPU arrives.
-  static constexpr uint32_t kBurstWords = 8;
-  void WriteBurst(uint32_t address, std::span<const uint64_t> words);
+  // Queues one write of words from an 8-byte aligned address up to the end of
+  // its 64 bytes at most, as a 64-byte store of the CPU arrives.
+  void WriteWords(uint32_t address, std::span<const uint64_t> words);
 
   // Starts the read of the 8 bytes around `address`. One at a time.
   void StartRead(uint32_t address);
@@ -73,14 +73,13 @@ class BarDriver {
  private:
   struct PendingWrite {
     uint32_t address;
-    uint8_t strobe;  // Of every beat.
-    uint8_t beats;
-    std::array<uint64_t, kBurstWords> data;
+    uint64_t strobe;
+    BarBeat data;
   };
 
-  std::deque<PendingWrite> writes_;  // The front one is on the bus.
-  bool address_taken_ = false;
-  uint8_t beats_taken_ = 0;
+  std::deque<PendingWrite> writes_;  // The data of the front one come next.
+  size_t addresses_taken_ = 0;       // One goes ahead of its data.
+  bool data_taken_ = false;          // The front one lacks its address.
   uint32_t unanswered_ = 0;
   bool reading_ = false;      // From `StartRead` to the answer.
   bool read_on_bus_ = false;  // Address offered, not yet taken.

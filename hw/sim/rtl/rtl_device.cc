@@ -324,7 +324,7 @@ void RtlDevice::AcceptNotifications() {
     std::swap(accepted_, notifications_);
   }
   for (const Notification& notification : accepted_) {
-    node_->model().bar().WriteBurst(
+    node_->model().bar().WriteWords(
         pins::kBar2Address + notification.bar2_offset,
         std::span(notification.values).first(notification.words));
   }
@@ -420,7 +420,7 @@ void RtlDevice::Push(uint32_t bar2_offset, const void* slot) {
   const std::lock_guard lock(notification_mutex_);
   Notification& push = notifications_.emplace_back();
   push.bar2_offset = bar2_offset;
-  push.words = pins::BarDriver::kBurstWords;
+  push.words = push.values.size();
   std::memcpy(push.values.data(), slot, sizeof(push.values));
 }
 

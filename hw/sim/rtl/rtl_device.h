@@ -68,8 +68,8 @@ class RtlDevice : public Device {
   // A doorbell, or a slot for a push window.
   struct Notification {
     uint32_t bar2_offset;
-    uint32_t words;
-    std::array<uint64_t, pins::BarDriver::kBurstWords> values;
+    size_t words;
+    pins::BarBeat values;
   };
 
   explicit RtlDevice(const RtlDeviceOptions& options);

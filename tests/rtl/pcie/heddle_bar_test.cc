@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -23,10 +25,19 @@ constexpr int kLimit = 200;  // Cycles.
 constexpr uint32_t kPushEnd = contract::kPushWindowOffset +
                               contract::kPushWindowSlots * contract::kDescBytes;
 
+// A doorbell, or words of a slot of a push window.
+struct Left {
+  uint32_t page;
+  uint32_t offset;  // A push has that of its slot.
+  uint32_t words = 0;
+  std::array<uint64_t, 8> data{};  // Zero where no word was written.
+  bool operator==(const Left&) const = default;
+};
+
 class Bench {
  public:
   sim::model::ClockedModel<Vheddle_bar> dut;
-  std::vector<rtl::Doorbell> doorbells;
+  std::vector<Left> doorbells;
   Rng rng{1};
   uint32_t db_stall_percent = 0;
 
@@ -37,7 +48,21 @@ class Bench {
     dut->stat_value_i = 0x1000000000000 + dut->stat_index_o;
     dut.Settle();
     if (dut->db_valid_o && dut->db_ready_i) {
-      doorbells.push_back(rtl::Sample<rtl::Doorbell>(dut->db_o));
+      const auto db = rtl::Sample<rtl::Doorbell>(dut->db_o);
+      Left left{.page = db.page, .offset = db.offset};
+      if (db.page < contract::kRxPageFirst &&
+          db.offset >= contract::kPushWindowOffset) {
+        const auto push = rtl::Sample<rtl::Push>(dut->push_o);
+        left.offset -= left.offset % contract::kDescBytes;
+        left.words = push.words;
+        const auto data = push.data.To<std::array<uint64_t, 8>>();
+        for (uint32_t i = 0; i < 8; ++i) {
+          if ((push.words >> i & 1) != 0) left.data[i] = data[i];
+        }
+      } else {
+        left.data[0] = db.data;
+      }
+      doorbells.push_back(left);
     }
     if (sample) {
       sample();
@@ -56,25 +81,24 @@ class Bench {
     return false;
   }
 
-  struct Beat {
-    uint64_t data;
-    uint32_t strobes = 0xff;
-  };
+  // `data` in the lane of the address.
   uint32_t Write(uint32_t address, uint64_t data, uint32_t strobes = 0xff,
                  uint32_t beats = 1) {
-    return WriteBurst(address, std::vector<Beat>(beats, {data, strobes}));
+    std::array<uint64_t, 8> lanes{};
+    lanes[address / 8 % 8] = data;
+    return WriteLanes(address, lanes, uint64_t{strobes} << address / 8 % 8 * 8,
+                      beats);
   }
-  uint32_t WriteBurst(uint32_t address, const std::vector<Beat>& beats) {
+  uint32_t WriteLanes(uint32_t address, const std::array<uint64_t, 8>& lanes,
+                      uint64_t strobes, uint32_t beats = 1) {
     dut->s_axi_awvalid_i = 1;
     dut->s_axi_awaddr_i = address;
-    dut->s_axi_awlen_i = uint8_t(beats.size() - 1);
+    dut->s_axi_awlen_i = uint8_t(beats - 1);
     EXPECT_TRUE(Until([&] { return dut->s_axi_awready_o; }));
     dut->s_axi_awvalid_i = 0;
-    for (size_t i = 0; i < beats.size(); ++i) {
-      dut->s_axi_wvalid_i = 1;
-      dut->s_axi_wdata_i = beats[i].data;
-      dut->s_axi_wstrb_i = uint8_t(beats[i].strobes);
-      dut->s_axi_wlast_i = i + 1 == beats.size();
+    for (uint32_t i = 0; i < beats; ++i) {
+      PutData(lanes, strobes);
+      dut->s_axi_wlast_i = i + 1 == beats;
       EXPECT_TRUE(Until([&] { return dut->s_axi_wready_o; }));
     }
     dut->s_axi_wvalid_i = 0;
@@ -86,6 +110,11 @@ class Bench {
     }));
     dut->s_axi_bready_i = 0;
     return response;
+  }
+  void PutData(const std::array<uint64_t, 8>& lanes, uint64_t strobes) {
+    dut->s_axi_wvalid_i = 1;
+    std::memcpy(&dut->s_axi_wdata_i, lanes.data(), sizeof(lanes));
+    dut->s_axi_wstrb_i = strobes;
   }
   uint32_t Write32(uint32_t address, uint32_t data) {
     const bool high = address & 4;
@@ -109,7 +138,7 @@ class Bench {
         return false;
       }
       response = dut->s_axi_rresp_o;
-      data = dut->s_axi_rdata_o;
+      std::memcpy(&data, &dut->s_axi_rdata_o[address / 8 % 8 * 2], 8);
       ++count;
       return bool(dut->s_axi_rlast_o);
     }));
@@ -222,37 +251,59 @@ TEST(BarTest, UnmappedWritesDoNothing) {
   EXPECT_TRUE(b.doorbells.empty());
 }
 
+// Strobes of the words `words` of a beat.
+uint64_t Strobes(uint32_t words) {
+  uint64_t strobes = 0;
+  for (uint32_t i = 0; i < 8; ++i) {
+    if ((words >> i & 1) != 0) strobes |= uint64_t{0xff} << 8 * i;
+  }
+  return strobes;
+}
+
+// A random doorbell or push.
+Left Next(Rng& rng) {
+  const auto word = [&] { return uint64_t{rng()} << 32 | rng(); };
+  const uint32_t kind = rng() % 5;
+  Left left{};
+  if (kind == 3) {
+    left.page = contract::kTxPageFirst + rng() % 16;
+    left.offset = contract::kPushWindowOffset + rng() % 16 * 64;
+    left.words = 1 + rng() % 255;
+    for (uint32_t w = 0; w < 8; ++w) {
+      if ((left.words >> w & 1) != 0) left.data[w] = word();
+    }
+    return left;
+  }
+  left.page = kind == 0   ? contract::kTxPageFirst + rng() % 16
+              : kind == 1 ? contract::kRxPageFirst + rng() % 16
+              : kind == 2 ? contract::kCqPageFirst + rng() % 32
+                          : contract::kCounterPageFirst + rng() % 64;
+  left.offset = kind == 2 ? 0 : rng() % (kind == 4 ? 4 : 2) * 8;
+  left.data[0] = word();
+  return left;
+}
+
+// As it is on the bus.
+std::pair<std::array<uint64_t, 8>, uint64_t> BeatOf(const Left& left) {
+  if (left.words != 0) return {left.data, Strobes(left.words)};
+  const uint32_t lane = left.offset / 8 % 8;
+  std::array<uint64_t, 8> lanes{};
+  lanes[lane] = left.data[0];
+  return {lanes, uint64_t{0xff} << 8 * lane};
+}
+
 TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
   Bench b;
   b.rng = Rng(Seed(4));
   b.db_stall_percent = 90;
-  std::vector<rtl::Doorbell> expected;
+  std::vector<Left> expected;
   for (int i = 0; i < 500; ++i) {
-    const uint32_t kind = b.rng() % 5;
-    rtl::Doorbell d;
-    if (kind == 3) {  // Words of a push, in one burst of up to a slot.
-      d.page = uint8_t(contract::kTxPageFirst + b.rng() % 16);
-      const uint32_t word = b.rng() % 8;
-      d.offset =
-          uint16_t(contract::kPushWindowOffset + b.rng() % 16 * 64 + word * 8);
-      std::vector<Bench::Beat> beats(1 + b.rng() % (8 - word));
-      const uint32_t first = d.offset;
-      for (Bench::Beat& beat : beats) {
-        d.data = beat.data = uint64_t{b.rng()} << 32 | b.rng();
-        expected.push_back(d);
-        d.offset = uint16_t(d.offset + 8);
-      }
-      ASSERT_EQ(b.WriteBurst(kBar2 + d.page * 4096 + first, beats), kOkay);
-      continue;
-    }
-    d.page = uint8_t(kind == 0   ? contract::kTxPageFirst + b.rng() % 16
-                     : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
-                     : kind == 2 ? contract::kCqPageFirst + b.rng() % 32
-                                 : contract::kCounterPageFirst + b.rng() % 64);
-    d.offset = uint16_t(kind == 2 ? 0 : b.rng() % (kind == 4 ? 4 : 2) * 8);
-    d.data = uint64_t{b.rng()} << 32 | b.rng();
-    ASSERT_EQ(b.Write(kBar2 + d.page * 4096 + d.offset, d.data), kOkay);
-    expected.push_back(d);
+    const Left left = Next(b.rng);
+    const auto [lanes, strobes] = BeatOf(left);
+    ASSERT_EQ(
+        b.WriteLanes(kBar2 + left.page * 4096 + left.offset, lanes, strobes),
+        kOkay);
+    expected.push_back(left);
   }
   for (int i = 0; i < 1000; ++i) {
     b.Tick();
@@ -261,47 +312,78 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
   EXPECT_TRUE(b.dut->idle_o);
 }
 
-TEST(BarTest, PushBurstThatLeavesItsSlotIsRefusedWhole) {
+// Also pushes of 64 bytes: one beat each.
+TEST(BarTest, ADoorbellLeavesInEachCycle) {
+  constexpr uint32_t kWrites = 300;
+  Bench b;
+  b.rng = Rng(Seed(5));
+  std::vector<Left> expected;
+  for (uint32_t i = 0; i < kWrites; ++i) expected.push_back(Next(b.rng));
+  uint32_t addresses = 0, beats = 0, answers = 0, cycles = 0;
+  b.dut->s_axi_bready_i = 1;
+  b.dut->s_axi_wlast_i = 1;
+  b.dut->s_axi_awlen_i = 0;
+  for (; answers < kWrites && cycles < 2 * kWrites; ++cycles) {
+    b.dut->s_axi_awvalid_i = addresses < kWrites;
+    if (addresses < kWrites) {
+      b.dut->s_axi_awaddr_i =
+          kBar2 + expected[addresses].page * 4096 + expected[addresses].offset;
+    }
+    b.dut->s_axi_wvalid_i = 0;
+    if (beats < kWrites) {
+      const auto [lanes, strobes] = BeatOf(expected[beats]);
+      b.PutData(lanes, strobes);
+    }
+    b.Tick([&] {
+      addresses += b.dut->s_axi_awvalid_i && b.dut->s_axi_awready_o;
+      beats += b.dut->s_axi_wvalid_i && b.dut->s_axi_wready_o;
+      answers += b.dut->s_axi_bvalid_o;
+    });
+  }
+  EXPECT_EQ(cycles, kWrites + 2);
+  EXPECT_EQ(b.doorbells, expected);
+}
+
+TEST(BarTest, PushOutsideItsWindowAndBurstsAreRefusedWhole) {
   Bench b;
   const uint32_t slot = kBar2 + 3 * 4096 + contract::kPushWindowOffset + 64;
-  EXPECT_EQ(b.Write(slot + 8, 1, 0xff, 8), kSlvErr);
-  EXPECT_EQ(b.Write(slot + 56, 1, 0xff, 2), kSlvErr);
-  EXPECT_EQ(b.Write(slot, 1, 0xff, 9), kSlvErr);
-  EXPECT_EQ(b.Write(kBar2 + 3 * 4096 + kPushEnd - 8, 1, 0xff, 2), kSlvErr);
-  EXPECT_EQ(b.Write(kBar2 + 3 * 4096 + kPushEnd, 1, 0xff, 2), kSlvErr);
-  EXPECT_EQ(
-      b.Write(kBar2 + 3 * 4096 + contract::kPushWindowOffset - 8, 1, 0xff, 2),
-      kSlvErr);
-  EXPECT_EQ(b.Write(kBar2 + contract::kRxPageFirst * 4096 +
-                        contract::kPushWindowOffset,
-                    1, 0xff, 8),
+  EXPECT_EQ(b.Write(slot, 1, 0xff, 8), kSlvErr);
+  EXPECT_EQ(b.WriteLanes(slot, {}, 0), kSlvErr) << "no word";
+  // Several words where each is a register, or none.
+  EXPECT_EQ(b.WriteLanes(kBar2 + 3 * 4096 + kPushEnd, {}, Strobes(3)), kSlvErr);
+  EXPECT_EQ(b.WriteLanes(kBar2 + 3 * 4096 + contract::kPushWindowOffset - 64,
+                         {}, Strobes(0xff)),
+            kSlvErr);
+  EXPECT_EQ(b.WriteLanes(kBar2 + contract::kRxPageFirst * 4096 +
+                             contract::kPushWindowOffset,
+                         {}, Strobes(0xff)),
+            kSlvErr);
+  EXPECT_EQ(b.WriteLanes(kBar2 + contract::kDoorbellTailOffset, {}, Strobes(3)),
             kSlvErr);
   for (int i = 0; i < 20; ++i) {
     b.Tick();
   }
   EXPECT_TRUE(b.doorbells.empty());
-  EXPECT_EQ(b.Write(slot, 1, 0xff, 8), kOkay);
+  EXPECT_EQ(b.WriteLanes(slot, {}, Strobes(0xff)), kOkay);
   for (int i = 0; i < 20; ++i) {
     b.Tick();
   }
-  EXPECT_EQ(b.doorbells.size(), 8u);
+  EXPECT_EQ(b.doorbells.size(), 1u);
 }
 
 TEST(BarTest, PartialWordOfAPushIsLeftOutAndAnswered) {
   Bench b;
   const uint32_t slot = kBar2 + contract::kPushWindowOffset;
   EXPECT_EQ(b.Write(slot, 1, 0x0f), kSlvErr);
-  EXPECT_EQ(b.WriteBurst(slot, {{1}, {2, 0xf0}, {3, 0x7f}, {4}}), kSlvErr);
-  // The answer is of this burst alone.
-  EXPECT_EQ(b.WriteBurst(slot + 8, {{5}, {6}}), kOkay);
+  EXPECT_EQ(b.WriteLanes(slot, {1, 2, 3, 4}, 0xff7ff0ff), kSlvErr);
+  // The answer is of this write alone.
+  EXPECT_EQ(b.WriteLanes(slot + 8, {0, 5, 6}, Strobes(6)), kOkay);
   for (int i = 0; i < 20; ++i) {
     b.Tick();
   }
   const uint32_t offset = contract::kPushWindowOffset;
-  EXPECT_EQ(b.doorbells, (std::vector<rtl::Doorbell>{{0, offset, 1},
-                                                     {0, offset + 24, 4},
-                                                     {0, offset + 8, 5},
-                                                     {0, offset + 16, 6}}));
+  EXPECT_EQ(b.doorbells, (std::vector<Left>{{0, offset, 9, {1, 0, 0, 4}},
+                                            {0, offset, 6, {0, 5, 6}}}));
 }
 
 TEST(BarTest, ResetRequestStaysUntilDoneAndClearsTheAdminQueue) {

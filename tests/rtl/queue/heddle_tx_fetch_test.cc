@@ -224,14 +224,28 @@ class Bench {
     return Copy(position, slot.data());
   }
   void Push(uint32_t ctx, const std::vector<Word>& words) {
-    for (const Word& word : words) {
+    // Words of a slot that follow each other come at once.
+    std::array<uint64_t, 8> data{};
+    uint32_t mask = 0;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const Word& word = words[i];
+      data[word.index] = word.data;
+      mask |= 1U << word.index;
+      if (i + 1 < words.size() && words[i + 1].position == word.position &&
+          (mask >> words[i + 1].index & 1) == 0 && rng() % 4 != 0) {
+        continue;
+      }
       dut->db_valid_i = 1;
       PutDoorbell(&dut->db_i, contract::kTxPageFirst + ctx,
                   contract::kPushWindowOffset +
                       word.position % contract::kPushWindowSlots * 64 +
                       word.index * 8,
-                  word.data);
+                  0);
+      rtl::Push push{.words = static_cast<uint8_t>(mask)};
+      push.data = push.data.From(data);
+      rtl::Drive(dut->push_i, push);
       Tick();
+      mask = 0;
     }
   }
   void Ring(uint32_t ctx) { RingCount(ctx, tail[ctx]); }

@@ -13,6 +13,7 @@ module tx_waits_probe
   input  logic             db_valid_i,
   output logic             db_ready_o,
   input  doorbell_t        db_i,
+  input  push_t            push_i,
   input  logic             tbl_valid_i,
   input  table_req_t       tbl_req_i,
   output table_rsp_t       tbl_rsp_o,
@@ -128,7 +129,7 @@ module tx_waits_probe
   end
 
   heddle_tx_fetch #(.DataW(DataW)) u_fetch (
-    .clk_i, .rst_ni, .db_valid_i, .db_ready_o, .db_i, .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
+    .clk_i, .rst_ni, .db_valid_i, .db_ready_o, .db_i, .push_i, .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
     .rd_valid_o, .rd_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i,
     .rd_rsp_last_i, .rd_rsp_error_i, .op_valid_o, .op_ready_i, .op_o(fetched),
     .put_tag_i('0), .put_begin_o(put_begin), .put_valid_o(put_valid), .put_last_o(put_last),
