@@ -342,7 +342,9 @@ module heddle_nic
   logic                        again_valid, again_seen, again_taken, again_holds;
   tx_again_t                   again;
   logic                        list_put, list_pop, list_some, list_room;
-  logic [RingLog2Max-1:0]      list_number, list_put_number, list_first;
+  logic [RingLog2Max-1:0]      list_number, list_put_number, list_first, list_next, list_popped, list_following;
+  logic [AgainW-1:0]           list_ahead;
+  logic                        list_last;
   tx_keep_t                    list_in;
   tx_wait_t                    list_out;
   logic [NumTx-1:0]            list_closed;
@@ -601,7 +603,8 @@ module heddle_nic
     .free_i(msg_free), .free_msg_i(msg_free_index), .stuck_i(pdc_stuck),
     .put_o(list_put), .put_data_o(list_in), .put_number_o(list_put_number),
     .flow_i(list_flow), .head_o(list_first), .number_i(list_number), .info_o(list_out),
-    .pop_i(list_pop), .some_o(list_some), .room_o(list_room),
+    .last_o(list_last), .next_o(list_next), .pop_i(list_pop), .pop_number_i(list_popped), .pop_next_i(list_following),
+    .ahead_i(list_ahead), .some_o(list_some), .room_o(list_room),
     .wake_valid_o(wake_valid), .wake_flow_o(wake_flow), .wake_take_i(wake_take),
     .renew_i(list_renew), .barred_i(list_barred), .open_i(tx_room),
     .stir_o(flow_stir), .ready_o(flows_ready), .idle_o(unit_idle[18])
@@ -623,7 +626,8 @@ module heddle_nic
     .again_valid_o(again_valid), .again_o(again), .again_seen_i(again_seen),
     .again_taken_i(again_taken), .again_holds_i(again_holds), .room_i(tx_room),
     .flow_o(list_flow), .first_i(list_first), .number_o(list_number), .wait_i(list_out),
-    .pop_o(list_pop), .some_i(list_some),
+    .last_i(list_last), .next_i(list_next), .pop_o(list_pop), .pop_number_o(list_popped), .pop_next_o(list_following),
+    .ahead_o(list_ahead), .some_i(list_some),
     .flow_room_i(list_room), .wake_valid_i(wake_valid), .wake_flow_i(wake_flow),
     .wake_take_o(wake_take), .renew_o(list_renew), .barred_o(list_barred), .stir_o(spill_stir),
     .move_o(move), .move_msg_o(move_msg), .move_slot_o(move_slot),

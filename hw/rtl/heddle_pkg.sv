@@ -47,6 +47,8 @@ package heddle_pkg;
   localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
   localparam int unsigned FlowW = TxW + 7;  // A peer of a transmit context, see flow_of.
   localparam int unsigned PeerShare = MessageShare / 8;  // Messages of a flow that is stuck.
+  localparam int unsigned AgainBatch = 16;  // Operations of a flow that are brought back at a time.
+  localparam int unsigned AgainW = $clog2(AgainBatch) + 1;
   localparam int unsigned NumPushed = 32;  // Payloads kept that were pushed.
   localparam int unsigned PushedW   = $clog2(NumPushed);
   localparam int unsigned PushTagW  = 64;  // Number of a pushed payload; never used twice.

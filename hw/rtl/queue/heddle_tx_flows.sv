@@ -9,7 +9,7 @@
 // Woken:    a flow whose operations wait is offered by `wake_valid_o` when one was put, and after each of its
 //           messages that left the table; flows take turns.
 // Forgotten: with `forget_i` the lists of a context are empty.
-// Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` one after `number_i`.
+// Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` and `next_o` one after `number_i`.
 
 `include "heddle_assert.svh"
 
@@ -56,10 +56,15 @@ module heddle_tx_flows
   input  logic [FlowW-1:0]  flow_i,          // What follows is about this flow.
   output logic [SlotW-1:0]  head_o,          // Number of the first one.
   input  logic [SlotW-1:0]  number_i,
-  output tx_wait_t          info_o,          // The operation with it.
-  input  logic              pop_i,           // The first one, `number_i`, leaves. Not in the first cycle of either.
+  output tx_wait_t          info_o,          // The operation with it,
+  output logic              last_o,          // which is the last,
+  output logic [SlotW-1:0]  next_o,          // or the number of the next one.
+  input  logic              pop_i,           // The first one leaves. Not in the first cycle of `flow_i`.
+  input  logic [SlotW-1:0]  pop_number_i,    // Its number,
+  input  logic [SlotW-1:0]  pop_next_i,      // and that of the next one, if any.
+  input  logic [AgainW-1:0] ahead_i,         // So many of the first are about to leave.
   output logic              some_o,          // Some wait,
-  output logic              room_o,          // and one more of them may be in the table.
+  output logic              room_o,          // and one more than those may be in the table.
   output logic              wake_valid_o,
   output logic [FlowW-1:0]  wake_flow_o,
   input  logic              wake_take_i,
@@ -108,7 +113,7 @@ module heddle_tx_flows
   );
   assign look_count_o = taken - ended;
   assign here         = taken_here - ended_here;
-  assign room_o       = here < CountW'(PeerShare);
+  assign room_o       = here + CountW'(ahead_i) < CountW'(PeerShare);
 
   // ------------------------------------------------------- messages and their PDC
   logic             enq_q, parked_q;
@@ -149,7 +154,9 @@ module heddle_tx_flows
   assign some_o       = waits_q[flow_i];
   assign keep_some    = waits_q[keep_data_q.flow];
   assign info_o       = tx_wait_t'(info_raw);
-  assign empties      = number_i == tail;
+  assign empties      = pop_number_i == tail;
+  assign last_o       = number_i == tail;
+  assign next_o       = next;
   assign look_waits_o = waits_q[look_flow_i] || (keep_q && keep_data_q.flow == look_flow_i);
   assign put          = keep_q && read_q && !pop_i && !joined_q && !forget_i;
   assign keep_info    = {keep_data_q.position, keep_data_q.slots, keep_data_q.group};
@@ -158,7 +165,7 @@ module heddle_tx_flows
   assign put_number_o = number;
   heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_heads (
     .clk_i, .rst_ni, .wen_i((put && !keep_some) || pop_i), .waddr_i(pop_i ? flow_i : keep_data_q.flow),
-    .wdata_i(pop_i ? next : number), .raddr_i(flow_i), .rdata_o(head_o),
+    .wdata_i(pop_i ? pop_next_i : number), .raddr_i(flow_i), .rdata_o(head_o),
     .error_o(head_err), .ready_o(head_rdy)
   );
   heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_tails (
@@ -184,7 +191,7 @@ module heddle_tx_flows
   assign top    = spare_q[keep_ctx][SlotW-1:0] - 1'b1;
   assign number = spare_q[keep_ctx] != '0 ? used : fresh_q[keep_ctx][SlotW-1:0];
   heddle_mem #(.Width(SlotW), .Depth(NumTx << SlotW), .Init(1'b0)) u_spare (
-    .clk_i, .rst_ni, .wen_i(pop_i), .waddr_i({ctx, spare_q[ctx][SlotW-1:0]}), .wdata_i(number_i),
+    .clk_i, .rst_ni, .wen_i(pop_i), .waddr_i({ctx, spare_q[ctx][SlotW-1:0]}), .wdata_i(pop_number_i),
     .raddr_i({keep_ctx, top}), .rdata_o(used), .error_o(used_err), .ready_o(used_rdy)
   );
   always_comb begin
@@ -285,6 +292,6 @@ module heddle_tx_flows
 
   `HEDDLE_ASSERT(QueueRoom_A, push |-> queue_ready)
   `HEDDLE_ASSERT(OneRenewal_A, renew_i |-> !renew_q)
-  `HEDDLE_ASSERT(PopsWhatWaits_A, pop_i |-> some_o && head_o == number_i)
+  `HEDDLE_ASSERT(PopsWhatWaits_A, pop_i |-> some_o && head_o == pop_number_i)
   `HEDDLE_ASSERT(JoinsOnce_A, keep_i |-> keep_ok_o[keep_data_i.ctx])
 endmodule

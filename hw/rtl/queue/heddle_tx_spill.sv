@@ -71,9 +71,14 @@ module heddle_tx_spill
   input  logic             some_i,          // some wait,
   input  logic             flow_room_i,     // and one more may be in the table.
   input  logic [RingLog2Max-1:0] first_i,   // Number of the first.
-  output logic [RingLog2Max-1:0] number_o,  // The one with this number
+  output logic [RingLog2Max-1:0] number_o,  // The one with this number.
   input  tx_wait_t         wait_i,
-  output logic             pop_o,           // leaves.
+  input  logic             last_i,
+  input  logic [RingLog2Max-1:0] next_i,
+  output logic             pop_o,           // The first leaves.
+  output logic [RingLog2Max-1:0] pop_number_o,
+  output logic [RingLog2Max-1:0] pop_next_o,
+  output logic [AgainW-1:0] ahead_o,
   input  logic             wake_valid_i,
   input  logic [FlowW-1:0] wake_flow_i,
   output logic             wake_take_o,
@@ -213,7 +218,7 @@ module heddle_tx_spill
   } kept_t;
   logic [TxW-1:0]   again_ctx;
   logic [SlotW-1:0] left_slot;
-  logic             again_has, again_busy, again_stir;
+  logic             again_held, again_busy, again_stir;
 
   // Both memories are written for one of: one joins, one left with its slots, one in flight is through
   // (in the area, or as before), one is taken for the round.
@@ -369,7 +374,7 @@ module heddle_tx_spill
   assign found_slots = finds_kept ? kept_q.slots : info.slots;
   assign rewind     = left || (same_read && one_valid_q) || (find && full);
   assign rewind_pos = two_valid_q && (left || find) ? two_pos_q : one_valid_q ? one_pos_q : pos_q;
-  assign book_want  = round_q == RoundBook && here_q && !(again_has && again_ctx == ctx_q && number_o == item_q.number);
+  assign book_want  = round_q == RoundBook && here_q && !(again_busy && again_ctx == ctx_q && again_held);
   assign issue      = round_q == RoundIssue && here_q && !nothing_q && !(!item_q.waits && (gone_q || (free_i && free_msg_i == item_q.msg)));
   assign owe_o      = issue && !item_q.waits;
   assign owe_msg_o  = item_q.msg;
@@ -440,9 +445,10 @@ module heddle_tx_spill
 
   heddle_tx_again #(.DataW(DataW)) u_again (
     .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .spill_base_i, .owner_i, .room_i,
-    .flow_o, .some_i, .flow_room_i, .first_i, .number_o, .wait_i, .pop_o,
+    .flow_o, .some_i, .flow_room_i, .ahead_o, .first_i, .number_o, .wait_i, .last_i, .next_i,
+    .pop_o, .pop_number_o, .pop_next_o,
     .wake_valid_i, .wake_flow_i, .wake_take_o, .renew_o, .barred_o,
-    .ctx_o(again_ctx), .busy_o(again_busy), .has_o(again_has), .where_i(where), .ring_i({again_page, 12'b0}),
+    .ctx_o(again_ctx), .busy_o(again_busy), .look_number_i(item_q.number), .held_o(again_held), .where_i(where), .ring_i({again_page, 12'b0}),
     .left_o(left), .left_slot_o(left_slot), .free_o(back_want), .free_place_o(back), .free_ready_i(back_take),
     .stir_o(again_stir), .again_valid_o, .again_o, .again_seen_i, .again_taken_i, .again_holds_i,
     .rd_valid_o(again_read), .rd_ready_i(!copy_grant && rd_ready_i && tag_ready), .rd_req_o(again_req),

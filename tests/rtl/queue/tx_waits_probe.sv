@@ -96,7 +96,9 @@ module tx_waits_probe
   logic                        barred, av_invalidate, credit_take, idle_fetch, idle_flows, idle_spill;
   tx_keep_t                    kept;
   tx_again_t                   again;
-  logic [RingLog2Max-1:0]      number, put_number, first;
+  logic [RingLog2Max-1:0]      number, put_number, first, next, popped, behind;
+  logic [AgainW-1:0]           ahead;
+  logic                        last;
   tx_wait_t                    waiting;
   logic [NumTx-1:0]            closed, keep_ok;
   logic                        keep;
@@ -160,7 +162,8 @@ module tx_waits_probe
     .msg_sends_i(op_o.status == StatusOk && op_o.opcode != OpcodeNop),
     .enq_i, .enq_msg_i, .enq_pdc_i, .free_i, .free_msg_i, .stuck_i,
     .put_o(put), .put_data_o(kept), .put_number_o(put_number),
-    .flow_i(flow), .head_o(first), .number_i(number), .info_o(waiting), .pop_i(pop), .some_o(some), .room_o(flow_room),
+    .flow_i(flow), .head_o(first), .number_i(number), .info_o(waiting), .last_o(last), .next_o(next),
+    .pop_i(pop), .pop_number_i(popped), .pop_next_i(behind), .ahead_i(ahead), .some_o(some), .room_o(flow_room),
     .wake_valid_o(wake_valid), .wake_flow_o(wake_flow), .wake_take_i(wake_take),
     .renew_i(renew), .barred_i(barred), .open_i(room), .stir_o(stir_flows), .ready_o(ready),
     .idle_o(idle_flows)
@@ -176,7 +179,8 @@ module tx_waits_probe
     .put_i(put), .put_data_i(kept), .put_number_i(put_number), .closed_o(closed),
     .again_valid_o(again_valid), .again_o(again), .again_seen_i(again_seen),
     .again_taken_i(again_taken), .again_holds_i(again_holds), .room_i(room),
-    .flow_o(flow), .first_i(first), .number_o(number), .wait_i(waiting), .pop_o(pop), .some_i(some), .flow_room_i(flow_room),
+    .flow_o(flow), .first_i(first), .number_o(number), .wait_i(waiting), .last_i(last), .next_i(next),
+    .pop_o(pop), .pop_number_o(popped), .pop_next_o(behind), .ahead_o(ahead), .some_i(some), .flow_room_i(flow_room),
     .wake_valid_i(wake_valid), .wake_flow_i(wake_flow), .wake_take_o(wake_take),
     .renew_o(renew), .barred_o(barred), .stir_o(stir_spill),
     .move_o, .move_msg_o, .move_slot_o, .seq_issued_i('0), .seq_done_i('0),

@@ -186,6 +186,22 @@ void FillAndPost(Bench* b, uint32_t more) {
     b->Run(100);
   }
 }
+// One at a time would take a host read each.
+TEST(TxWaitsTest, ManyComeBackInTheTimeOfAFewHostReads) {
+  constexpr uint32_t kWaiting = 160;
+  constexpr uint32_t kLatency = 400;
+  Bench b(Seed(14));
+  b.spill_reads.latency = kLatency;
+  b.Enable(0, 8);
+  FillAndPost(&b, kWaiting);
+  ASSERT_EQ(b.kept, kWaiting);
+  b.stuck.reset();
+  b.end_one_in = 1;
+  b.Run(2 * kWaiting * kLatency / 10);
+  EXPECT_EQ(b.left, kPeerShare + kWaiting);
+  EXPECT_TRUE(b.Empty());
+}
+
 // The same in a ring of 128 slots, until what waits has lost its slots.
 void FillAndCrowd(Bench* b, uint32_t more) {
   FillAndPost(b, more);
