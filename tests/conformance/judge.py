@@ -74,9 +74,10 @@ class Column:
 
 
 def ours(device, form):
-    slower = 5 if device == "rtl" else 1
-    return Column(f"{device} {form}", "heddle", (f"{device} {form}", form, device, "heddle", "all"), slower * LIMIT_S,
-                  slower * WAIT_S, device, form)
+    # Requirement 123 takes a minute on rtl, and five times that on a machine that is busy.
+    limit_s, wait_s = (20 * LIMIT_S, 5 * WAIT_S) if device == "rtl" else (LIMIT_S, WAIT_S)
+    return Column(f"{device} {form}", "heddle", (f"{device} {form}", form, device, "heddle", "all"), limit_s, wait_s,
+                  device, form)
 
 
 def stock(provider):
