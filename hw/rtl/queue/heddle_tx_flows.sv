@@ -8,7 +8,7 @@
 // Numbered: each that waits has a number that no other of its context has, below the slots of its ring.
 // Woken:    a flow whose operations wait is offered by `wake_valid_o` when one was put, and after each of its
 //           messages that left the table; flows take turns.
-// Forgotten: with `forget_i` the lists of a context are empty.
+// Released: with `forget_i` the lists of a context are empty; none joins one until their flags are cleared, a flow a cycle.
 // Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` and `next_o` one after `number_i`.
 
 `include "heddle_assert.svh"
@@ -137,7 +137,6 @@ module heddle_tx_flows
 
   // --------------------------------------------------------------------- lists
   // One joins in three cycles: taken, what its list has is read, and put. Where another leaves meanwhile, it is read again.
-  logic [NumFlow-1:0] waits_q;
   logic               keep_q, read_q, put;
   logic               joined_q;   // Where one joined is still to be offered.
   tx_keep_t           keep_data_q;
@@ -151,18 +150,55 @@ module heddle_tx_flows
   logic [$bits(tx_wait_t)-1:0] info_raw;
   assign ctx          = flow_i[FlowW-1 -: TxW];
   assign keep_ctx     = keep_data_q.ctx;
-  assign some_o       = waits_q[flow_i];
-  assign keep_some    = waits_q[keep_data_q.flow];
   assign info_o       = tx_wait_t'(info_raw);
   assign empties      = pop_number_i == tail;
   assign last_o       = number_i == tail;
   assign next_o       = next;
-  assign look_waits_o = waits_q[look_flow_i] || (keep_q && keep_data_q.flow == look_flow_i);
+  assign look_waits_o = look_waits || (keep_q && keep_data_q.flow == look_flow_i);
   assign put          = keep_q && read_q && !pop_i && !joined_q && !forget_i;
   assign keep_info    = {keep_data_q.position, keep_data_q.slots, keep_data_q.group};
   assign put_o        = put;
   assign put_data_o   = keep_data_q;
   assign put_number_o = number;
+
+  // Whether operations of a flow wait. A context whose lists were released is swept.
+  localparam int unsigned PeerFlowW = FlowW - TxW;
+  logic [NumTx-1:0]     swept_q;      // Contexts that are still to be swept.
+  logic                 sweep_any, sweep, sweep_last, sweeping_q, waits_ready, look_waits, free_waits;
+  logic [TxW-1:0]       sweep_next, sweep_ctx_q;
+  logic [PeerFlowW-1:0] sweep_q;
+  logic [3:0]           waits;
+  heddle_rr_pick #(.NumSrc(NumTx)) u_sweep (
+    .clk_i, .rst_ni, .valid_i(swept_q), .valid_o(sweep_any), .idx_o(sweep_next), .take_i(sweep_last)
+  );
+  assign sweep      = sweeping_q && !(pop_i && empties);
+  assign sweep_last = sweep && (&sweep_q);
+  heddle_flags #(.Depth(NumFlow), .Reads(4)) u_waits (
+    .clk_i, .rst_ni, .set_i(put), .set_index_i(keep_data_q.flow), .clear_i((pop_i && empties) || sweep),
+    .clear_index_i(sweep ? {sweep_ctx_q, sweep_q} : flow_i),
+    .index_i({free_flow, keep_data_q.flow, flow_i, look_flow_i}), .flag_o(waits), .ready_o(waits_ready)
+  );
+  always_ff @(posedge clk_i) begin
+    if (!sweeping_q) sweep_ctx_q <= sweep_next;
+  end
+  assign look_waits = waits[0] && !swept_q[look_flow_i[FlowW-1 -: TxW]];
+  assign some_o     = waits[1] && !swept_q[ctx];
+  assign keep_some  = waits[2] && !swept_q[keep_ctx];
+  assign free_waits = waits[3] && !swept_q[free_flow[FlowW-1 -: TxW]];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      swept_q    <= '0;
+      sweep_q    <= '0;
+      sweeping_q <= 1'b0;
+    end else begin
+      if (sweep) sweep_q <= sweep_q + 1'b1;
+      sweeping_q <= sweeping_q ? !sweep_last : sweep_any;
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        if (forget_i && forget_ctx_i == TxW'(i))      swept_q[i] <= 1'b1;
+        else if (sweep_last && sweep_ctx_q == TxW'(i)) swept_q[i] <= 1'b0;
+      end
+    end
+  end
   heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_heads (
     .clk_i, .rst_ni, .wen_i((put && !keep_some) || pop_i), .waddr_i(pop_i ? flow_i : keep_data_q.flow),
     .wdata_i(pop_i ? pop_next_i : number), .raddr_i(flow_i), .rdata_o(head_o),
@@ -197,20 +233,27 @@ module heddle_tx_flows
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
       waits_o[i]   = fresh_q[i] != spare_q[i] || (keep_q && keep_ctx == TxW'(i));
-      keep_ok_o[i] = !keep_q && !closed_i[i] &&
+      keep_ok_o[i] = !keep_q && !closed_i[i] && !swept_q[i] &&
                      fresh_q[i] - spare_q[i] < (SlotW + 1)'(17'd1 << ring_log2_i[i]);
     end
   end
 
   // --------------------------------------------------------------- who is woken
-  logic [NumFlow-1:0] queued_q;    // In the queue, each once.
+  logic               queued_ended, queued_other, queued_ready;  // In the queue, each once.
+  logic               ended_q;     // A message ended whose flow has operations that wait:
+  logic [FlowW-1:0]   ended_flow_q;
   logic [FlowW:0]     queue_count, barred_q;
-  logic [FlowW-1:0]   queue_in, renew_flow_q, joined_flow_q;
+  logic [FlowW-1:0]   queue_in, other_flow, renew_flow_q, joined_flow_q;
   logic               renew_q, push, push_ended, queue_ready, queue_valid;
   logic [NumTx-1:0]   open_q;
-  assign push_ended = free_q && waits_q[free_flow] && !queued_q[free_flow];
-  assign queue_in   = push_ended ? free_flow : renew_q ? renew_flow_q : joined_flow_q;
-  assign push       = push_ended || ((renew_q || joined_q) && !queued_q[queue_in]);
+  assign other_flow = renew_q ? renew_flow_q : joined_flow_q;
+  assign push_ended = ended_q && !queued_ended;
+  assign queue_in   = push_ended ? ended_flow_q : other_flow;
+  assign push       = push_ended || ((renew_q || joined_q) && !queued_other);
+  heddle_flags #(.Depth(NumFlow), .Reads(2)) u_queued (
+    .clk_i, .rst_ni, .set_i(push), .set_index_i(queue_in), .clear_i(wake_take_i), .clear_index_i(wake_flow_o),
+    .index_i({other_flow, ended_flow_q}), .flag_o({queued_other, queued_ended}), .ready_o(queued_ready)
+  );
   heddle_fifo #(.Width(FlowW), .Depth(NumFlow)) u_queue (
     .clk_i, .rst_ni, .valid_i(push), .ready_o(queue_ready), .data_i(queue_in),
     .valid_o(queue_valid), .ready_i(wake_take_i), .data_o(wake_flow_o), .count_o(queue_count)
@@ -218,13 +261,14 @@ module heddle_tx_flows
   // When none of them may go, they are left alone until something changes.
   assign wake_valid_o = queue_valid && !renew_q && !joined_q && barred_q < queue_count;
 
-  assign stir_o = free_q || enq_q || parked_q || keep_q || pop_i || closed_i != '0 || clear;
-  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !keep_q && !renew_q && !joined_q && !wake_valid_o &&
+  assign stir_o = free_q || ended_q || swept_q != '0 || enq_q || parked_q || keep_q || pop_i || closed_i != '0 || clear;
+  assign idle_o = !clear && waits_ready && queued_ready && swept_q == '0 && !free_q && !ended_q && !enq_q && !parked_q && !keep_q && !renew_q && !joined_q && !wake_valid_o &&
                   open_i == open_q;
 
   always_ff @(posedge clk_i) begin
     enq_pdc_q  <= enq_pdc_i;
     msg_flow_q <= msg_flow_i;
+    ended_flow_q <= free_flow;
     if (renew_i)  renew_flow_q <= flow_i;
     if (put)      joined_flow_q <= keep_data_q.flow;
     if (!keep_q) keep_data_q <= keep_data_i;
@@ -236,8 +280,7 @@ module heddle_tx_flows
       free_q   <= 1'b0;
       enq_q    <= 1'b0;
       parked_q <= 1'b0;
-      waits_q  <= '0;
-      queued_q <= '0;
+      ended_q  <= 1'b0;
       fresh_q  <= '0;
       spare_q  <= '0;
       keep_q   <= 1'b0;
@@ -253,8 +296,7 @@ module heddle_tx_flows
       parked_q <= msg_valid_i && msg_sends_i && !enq_i;
       open_q   <= open_i;
 
-      if (wake_take_i)        queued_q[wake_flow_o] <= 1'b0;
-      if (push)               queued_q[queue_in] <= 1'b1;
+      ended_q  <= free_q && free_waits;
       if (put)                            joined_q <= 1'b1;
       else if (!push_ended && !renew_q)   joined_q <= 1'b0;
       if (renew_i)            renew_q <= 1'b1;
@@ -264,23 +306,15 @@ module heddle_tx_flows
 
       if (keep_q ? put : keep_i) keep_q <= !keep_q;
       read_q <= keep_q && !put && !pop_i;
-      if (put) begin
-        waits_q[keep_data_q.flow] <= 1'b1;
-        if (spare_q[keep_ctx] != '0) spare_q[keep_ctx] <= spare_q[keep_ctx] - 1'b1;
-        else                         fresh_q[keep_ctx] <= fresh_q[keep_ctx] + 1'b1;
-      end
-      if (pop_i) begin
-        waits_q[flow_i] <= !empties;
-        spare_q[ctx]    <= spare_q[ctx] + 1'b1;
-      end
-      if (forget_i) begin
-        if (keep_ctx == forget_ctx_i) keep_q <= 1'b0;
-        for (int unsigned i = 0; i < NumTx; i++) begin
-          if (forget_ctx_i == TxW'(i)) begin
-            waits_q[i << (FlowW - TxW) +: 1 << (FlowW - TxW)] <= '0;
-            fresh_q[i] <= '0;
-            spare_q[i] <= '0;
-          end
+      if (forget_i && keep_ctx == forget_ctx_i) keep_q <= 1'b0;
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        if (forget_i && forget_ctx_i == TxW'(i)) begin
+          fresh_q[i] <= '0;
+          spare_q[i] <= '0;
+        end else begin
+          if (put && keep_ctx == TxW'(i) && spare_q[i] == '0) fresh_q[i] <= fresh_q[i] + 1'b1;
+          if (put && keep_ctx == TxW'(i) && spare_q[i] != '0) spare_q[i] <= spare_q[i] - 1'b1;
+          if (pop_i && ctx == TxW'(i))                        spare_q[i] <= spare_q[i] + 1'b1;
         end
       end
     end
