@@ -699,7 +699,7 @@ TEST_P(AnswersTest, WhatIsLeftOfOtherTrimmedPacketsIsDiscarded) {
       pds.Encode(bytes.data());
       return bytes;
     };
-    discarded(request([](auto& pds) { pds.psn += 200; }));
+    discarded(request([](auto& pds) { pds.psn += 600; }));
     discarded(request([](auto& pds) { pds.psn -= 0x9000; }));
     discarded(request([](auto& pds) { pds.dpdcid ^= 1; }));
     discarded(request([](auto& pds) { pds.spdcid ^= 1; }));
