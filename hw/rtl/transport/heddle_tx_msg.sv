@@ -176,11 +176,12 @@ module heddle_tx_msg
   key_t        op_key, key;
   logic [11:0] target_ri;
   logic        laned, plenty_q;  // Half of all PDCs are free.
-  logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle.
+  logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle,
+  logic             keeps_lane_q;               // unless it is kept.
   assign laned = op_i.op.rud && op_i.op.opcode == OpcodeRead && transport_i.cwnd_bytes == '0;
   always_comb begin
     lane = kept_lane_q;
-    if (state_q == StIdle) lane = laned && plenty_q ? lane_q : '0;
+    if (state_q == StIdle && !keeps_lane_q) lane = laned && plenty_q ? lane_q : '0;
   end
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
   assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
@@ -421,7 +422,8 @@ module heddle_tx_msg
     if (state_q == StIdle) wait_seq_q <= seq_issued_i;
   end
 
-  // The lane of the READ that was queued last is full: the next READ takes another.
+  // The lane of the READ that was queued last is full: the next READ takes another. One for which a PDC was opened
+  // stays in its lane: the PDC would have no message, and be open until the next one came.
   logic            queued_q;
   logic [PdcW-1:0] queued_pdc_q;
   always_ff @(posedge clk_i) begin
@@ -431,11 +433,14 @@ module heddle_tx_msg
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      queued_q <= 1'b0;
-      lane_q   <= '0;
+      queued_q     <= 1'b0;
+      lane_q       <= '0;
+      keeps_lane_q <= 1'b0;
     end else begin
       queued_q <= served && laned;
       if (queued_q && full_i[queued_pdc_q]) lane_q <= lane_q + 1'b1;
+      if (op_ready_o)                       keeps_lane_q <= 1'b0;
+      else if (pdc_take && !from_parked_q)  keeps_lane_q <= 1'b1;
     end
   end
 

@@ -48,6 +48,27 @@ TEST(InitiatorRudTest, OneLostPacketOf64IsSentAgainOnceAndAlone) {
   }
 }
 
+// Each PDC that opens has a message, and closes.
+TEST(InitiatorRudTest, AReadTakesAnotherLaneWhenOneIsFull) {
+  InitiatorBench bench(1);
+  bench.rud = true;
+  bench.ready = 1;
+  bench.idle_ticks = 3000;
+  bench.data_delay_cycles = 2000;
+  const auto pass = [&bench](uint64_t cycles) {
+    while (cycles-- > 0) bench.Cycle();
+  };
+  for (int i = 0; i < 3; ++i) {
+    bench.Post(7, 64 * kPacket, /*read=*/true);
+    pass(400);  // As many packets are due as may be: the next but one leaves.
+  }
+  ASSERT_TRUE(bench.Run(20000));
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectAllDone(bench);
+  pass(uint64_t{20000} * bench.tick_cycles);
+  EXPECT_EQ(bench->open_pdcs_o, 0);
+}
+
 TEST(InitiatorRudTest, LossesAtAnyDistanceEachCostOnePacket) {
   for (uint64_t distance = 1; distance < 50; ++distance) {
     SCOPED_TRACE(distance);
