@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which entries of a table are young: marked at most `span_i` ticks ago.
+// Which entries of a table are young: marked less than `span_i` ticks ago.
 //
 // Sure:    an entry is young for `span_i` ticks after its mark, and not again until the next one, however often
-//          the counter of ticks wraps: a pass over all entries, one in each cycle without `get_i` or `mark_i`,
-//          clears those that are old. It takes far less than the 2^TickW ticks of a wrap.
+//          the counter of ticks wraps: a pass over all entries clears those that are old. It reads one in a cycle
+//          without `get_i`, every other cycle at most, and must end well within the 2^TickW ticks of a wrap.
 // Latency: `young_o` one cycle after `get_i`, a mark in the same cycle seen; it stays until the next `get_i`.
-
-`include "heddle_assert.svh"
 
 module heddle_ages #(
   parameter  int unsigned Num   = 64,  // Entries, a power of two of at least 2.
@@ -61,6 +59,4 @@ module heddle_ages #(
 
   logic unused;
   assign unused = unused_error;
-
-  `HEDDLE_ASSERT(ClearsOld_A, clear |-> now_i - read.at >= span_i)
 endmodule
