@@ -95,7 +95,7 @@ inline constexpr uint32_t kRiBlock = 256u;
 inline constexpr uint32_t kSlotBits = 6u;
 // PDCIDs that the switch grants to a function of an address at a time, aligned; it routes packets that name a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
 inline constexpr uint32_t kPdcidBlock = 32u;
-// Maximum number of packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
+// Maximum number of packets of one PDC in flight, as many as the bitmap of an ACK_CC reports; ROD PDCs of the RTL have more (docs/rtl/initiator.md). Unit: packets.
 inline constexpr uint32_t kPdcWindow = 64u;
 // Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
 inline constexpr uint32_t kPdcQueue = 512u;

@@ -91,7 +91,7 @@ package heddle_contract_pkg;
   localparam int unsigned SlotBits = 32'd6;
   // PDCIDs that the switch grants to a function of an address at a time, aligned; it routes packets that name a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
   localparam int unsigned PdcidBlock = 32'd32;
-  // Maximum number of packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
+  // Maximum number of packets of one PDC in flight, as many as the bitmap of an ACK_CC reports; ROD PDCs of the RTL have more (docs/rtl/initiator.md). Unit: packets.
   localparam int unsigned PdcWindow = 32'd64;
   // Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
   localparam int unsigned PdcQueue = 32'd512;
