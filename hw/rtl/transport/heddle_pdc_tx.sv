@@ -154,7 +154,6 @@ module heddle_pdc_tx
     sack_t           sack;       // RUD.
     logic [DueW-1:0] due;        // Packets of return data that will come.
     logic            ask;        // The control packet that waits is an ACK Request, not a Clear Command.
-    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost; at most PdcWindow.
     logic [RangeW-1:0] range;    // ROD: MP_Range of the target - 1, in units of RangeUnit.
   } pdc_t;
 
@@ -202,6 +201,11 @@ module heddle_pdc_tx
   logic              scan_hit, clean, timer_rdy;
   logic [PdcW-1:0]   scan_pdc;
   logic [31:0]       first_at;
+  logic [NumPdc-1:0] closed_window;                  // By heddle_flight: nothing more may be in flight.
+  logic              counting, count_closes;         // It is one stage behind; an event closes it.
+  logic [PdcW-1:0]   count_pdc;
+  logic [FlightW-1:0] flight;                        // Of the PDC in stage 1, without an event just before that.
+  logic              clear_q, clears_by_request_q;
 
   // Data that is due comes at once: with a congestion window it is no more than a queue that trims takes of some peers.
   logic [DueW-1:0] due_limit;
@@ -210,7 +214,7 @@ module heddle_pdc_tx
   assign full_o = full_q | (owed_q & gaps_i);
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
+    may_send = (can_send_q & ~closed_window & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -294,11 +298,11 @@ module heddle_pdc_tx
   );
   assign s         = pdc_t'(s_raw);
   assign id        = identity_t'(id_raw);
-  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy && nscc_rdy;
+  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy && nscc_rdy && flight_rdy;
 
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
-  logic               window_err, window_rdy, nscc_rdy;
+  logic               window_err, window_rdy, nscc_rdy, flight_rdy;
   heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
     .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
     .raddr_i(pdc), .rdata_o(allowed), .error_o(window_err), .ready_o(window_rdy)
@@ -508,17 +512,25 @@ module heddle_pdc_tx
   logic open_now;
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
-  assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] &&
+  assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] && !closed_window[pdc_q] &&
                     ((pending[pdc_q] && !(asks && fresh && (s.due >= due_limit || (gaps_i[pdc_q] && s.due != '0)))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
-  logic clear_due, control_now, full_d, owed_d;
+  logic clear_now, clear_due, control_now, full_d, owed_d;
   assign full_d    = d.due >= due_limit && d.nxt == d.top;
   assign owed_d    = d.due != '0 && d.nxt == d.top;  // It requests no more while there is a gap.
-  assign clear_due = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing &&
-                     !(pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]));
+  assign clear_now = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing;
+  // The window is known one stage later.
+  assign clear_due = clear_q && !(clears_by_request_q && !count_closes);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) clear_q <= 1'b0;
+    else         clear_q <= clear_now;
+  end
+  always_ff @(posedge clk_i) begin
+    clears_by_request_q <= pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]);
+  end
   assign control_now = ev_q == EvSend && control_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
   assign advance  = step_now && !close_packet && last;
@@ -536,24 +548,25 @@ module heddle_pdc_tx
   // ------------------------------------------------- selective acknowledgement
   logic             stale, timed_out, sack_ack, sack_lose, sack_step;
   logic             sack_news, sack_back, sack_skip, sack_above;
-  logic [31:0]      una, next;  // Behind what the ACK acknowledges.
+  logic [31:0]      una;  // Behind what the ACK acknowledges.
+  logic [31:0]      next;
   logic [SackW-1:0] sack_advance;
   sack_t            sack;
-  logic [SackW-1:0] sack_left, sack_flight;
+  logic [PdcWindow-1:0] sack_left, sack_flight;
   logic [31:0]      out;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
   assign una       = sack_ack && ack_in_window ? acked : s.una;
-  assign next      = s.nxt - una;
+  assign next      = s.nxt - s.una;
   assign sack_step = step_now && s.rud && !fresh && !close_packet;
   assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
   assign sack_lose = s.rud && (timed_out || resend_now || refusal);
-  assign sack_advance = SackW'(una - s.una);
+  assign sack_advance = ack_in_window ? SackW'(acked - s.una) : '0;
   heddle_sack u_sack (
-    .state_i(s.sack), .out_i(SackW'(s.top - una)),
+    .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
     .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
     .ack_i(sack_ack), .advance_i(sack_advance),
-    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
+    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(refused_in[SackW-2:0]),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
@@ -770,20 +783,16 @@ module heddle_pdc_tx
       walk_d.detail = end_detail;
     end
     out = d.nxt - d.una;
-    if (!d.rud)                     d.flight = out[31] ? '0 : out > 32'(PdcWindow) ? FlightW'(PdcWindow) : FlightW'(out);
-    else if (sack_ack || sack_lose || trim_now) d.flight = sack_flight;
-    else if (send_now)                          d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone;
 
-  logic open_window, closed_window, can_send_d;
+  logic open_window, can_send_d;
   always_comb begin
     if (d.probing)  open_window = out == '0;
     else if (d.rud) open_window = out < 32'(PdcWindow);
     else            open_window = out < 32'(RodWindow) && RangeW'(out / RangeUnit) <= d.range;
   end
-  assign closed_window = limited && d.flight != '0 && d.flight >= allowed;
-  assign can_send_d = !d.repositioning && !d.waiting && !closed_window &&
+  assign can_send_d = !d.repositioning && !d.waiting &&
                       ((d.state == PdcSyn || d.state == PdcOpen)
                            ? open_window
                            : (d.state == PdcClosing && d.nxt == d.una));
@@ -811,10 +820,11 @@ module heddle_pdc_tx
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
       if (refused_i) failed_q[refused_msg_i] <= 1'b1;
       // What is due of a refused READ is known at its end, for which a packet must leave.
-      if (ev_q == EvSend && fresh && !control_q[pdc_q]) cut_q[pdc_q] <= 1'b0;
+      if (ev_q == EvSend && fresh && !control_q[pdc_q] && !closed_window[pdc_q]) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
-      if (clear_due || ask_due) control_q[pdc_q] <= 1'b1;
-      else if (ev_q == EvSend)  control_q[pdc_q] <= 1'b0;
+      if (clear_due)           control_q[count_pdc] <= 1'b1;
+      if (ask_due)             control_q[pdc_q] <= 1'b1;
+      else if (ev_q == EvSend) control_q[pdc_q] <= 1'b0;
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
@@ -831,8 +841,8 @@ module heddle_pdc_tx
   logic                sole;
   logic [23:0]         trip;
   logic [31:0]         ack_ahead;
-  logic                measured, rule;
-  nscc_event_t         rule_event;
+  logic                trims, measured, rule, rule_valid, lost_one, lost_all;
+  nscc_event_t         rule_event, rule_counted;
   assign limited         = transport_i.cwnd_bytes != '0;
   assign ruled           = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
   heddle_round_trip #(.Depth(NumPdc * PdcWindow)) u_round_trip (
@@ -841,6 +851,7 @@ module heddle_pdc_tx
     .look_place_i({ack_i.pdc, ack_i.psn[$clog2(PdcWindow)-1:0]}), .service_time_i(ack_q.service_time),
     .sole_o(sole), .rtt_o(trip)
   );
+  assign trims     = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
   assign ack_ahead = ack_q.psn - s.una;
   assign measured  = nack_in_window && sole && !ack_q.retx &&
                      !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
@@ -857,23 +868,33 @@ module heddle_pdc_tx
       rule_event.timeout = 1'b1;
     end else if (ev_q == EvAck && (resend_now || trim_now)) begin
       rule             = ruled;
-      rule_event.trim  = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
-      rule_event.lost  = s.rud ? sack_left - sack_flight : rule_event.trim ? FlightW'(1) : s.flight;
+      rule_event.trim  = trims;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && !s.rud && ack_in_window)) begin
       rule             = ruled;
       rule_event.ack   = 1'b1;
-      rule_event.packets = s.flight - (s.rud ? sack_left : d.flight);
       rule_event.marked  = ack_q.m;
-      rule_event.lost    = s.rud ? sack_left - sack_flight : '0;
       if (measured) rule_event.rtt = trip;
     end
   end
+
+  assign lost_one = ev_q == EvAck && trims && !s.rud && resend_now;
+  assign lost_all = ev_q == EvAck && !trims && !s.rud && resend_now;
+  heddle_flight u_flight (
+    .clk_i, .rst_ni, .ready_o(flight_rdy),
+    .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
+    .sent_i(send_now), .counted_i(sack_ack || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .fixed_i(!d.rud || open_now), .out_i(out),
+    .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(lost_one), .lost_all_i(lost_all),
+    .rule_o(rule_valid), .rule_event_o(rule_counted),
+    .look_pdc_i(pdc), .flight_o(flight), .event_o(counting), .pdc_o(count_pdc), .closes_o(count_closes),
+    .closed_o(closed_window)
+  );
 
   logic        nscc_idle;
   logic [19:0] unused_bytes;
   heddle_nscc u_nscc (
     .clk_i, .rst_ni, .port_i, .transport_i,
-    .event_valid_i(rule), .event_i(rule_event), .ready_o(nscc_rdy),
+    .event_valid_i(rule_valid), .event_i(rule_counted), .ready_o(nscc_rdy),
     .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
     .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
   );
@@ -952,7 +973,7 @@ module heddle_pdc_tx
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
                       close_packet || (asks && s.due == due_limit - 1'b1) ||
                       (is_read && msg_failed && fresh) ||
-                      (limited && s.flight + 1'b1 >= allowed);
+                      (limited && flight + 1'b1 >= allowed);
     pkt_d.control   = close_packet;
     pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;
     pkt_d.failed    = is_read ? !asks : msg_failed;
@@ -1047,7 +1068,7 @@ module heddle_pdc_tx
   logic [31:0] until_deadline;
   assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
+  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !counting && !scan_hit &&
                   !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i && !due_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);
@@ -1085,6 +1106,4 @@ module heddle_pdc_tx
                  ev_q == EvDue && live && came_q.spdcid == id.spdcid |-> came_q.packets <= s.due)
   `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)
-  `HEDDLE_ASSERT(FlightBounded_A, s.flight <= FlightW'(PdcWindow))
-  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> rule_event.packets <= s.flight)
 endmodule

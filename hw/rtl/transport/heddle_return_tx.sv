@@ -74,7 +74,6 @@ module heddle_return_tx
     logic [3:0]  backoff_shift;
     logic [31:0] heard;     // Tick at which the initiator was last heard.
     sack_t       sack;      // RUD.
-    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost.
   } state_t;
 
   typedef struct packed {
@@ -113,10 +112,14 @@ module heddle_return_tx
   logic                           send_any;
   logic [PdcW-1:0]                send_pdc;
   logic [RecordAW-1:0]            sweep_q;
+  logic [NumPdc-1:0]              closed_window;  // By heddle_flight: nothing more may be in flight.
+  logic                           counting, unused_closes;  // It is one stage behind.
+  logic [PdcW-1:0]                unused_count_pdc;
+  logic [FlightW-1:0]             flight;         // Of the PDC in stage 1, without an event just before that.
 
   // A PDC in stage 1 is left alone: its next record is just changing.
   always_comb begin
-    may_send = can_send_q;
+    may_send = can_send_q & ~closed_window;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -189,12 +192,12 @@ module heddle_return_tx
   );
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
-  logic               unused_window_err, window_rdy, nscc_rdy;
+  logic               unused_window_err, window_rdy, nscc_rdy, flight_rdy;
   heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
     .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
     .raddr_i(pdc), .rdata_o(allowed), .error_o(unused_window_err), .ready_o(window_rdy)
   );
-  assign ready = state_rdy && route_rdy && timer_rdy && window_rdy && nscc_rdy;
+  assign ready = state_rdy && route_rdy && timer_rdy && window_rdy && nscc_rdy && flight_rdy;
 
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
@@ -248,7 +251,7 @@ module heddle_return_tx
 
   logic fresh, step_now;
   assign fresh    = s.nxt == s.top;
-  assign step_now = ev_q == EvSend && can_send_q[pdc_q];
+  assign step_now = ev_q == EvSend && can_send_q[pdc_q] && !closed_window[pdc_q];
   assign send_now = step_now && !(sack_step && sack_skip);
   assign opens    = ev_q == EvJob && job_q.open && !job_q.close;
   assign pushes   = ev_q == EvJob && !job_q.close && (job_q.open || s.open);
@@ -257,24 +260,25 @@ module heddle_return_tx
   // ------------------------------------------------- selective acknowledgement
   logic             stale, timed_out, sack_ack, sack_lose, sack_step, repeated_loss, worth_again;
   logic             sack_news, sack_back, sack_skip, sack_above;
-  logic [31:0]      una, next;  // Behind what the ACK acknowledges.
+  logic [31:0]      una;  // Behind what the ACK acknowledges.
+  logic [31:0]      next;
   sack_t            sack;
-  logic [SackW-1:0] sack_left, sack_flight;
+  logic [PdcWindow-1:0] sack_left, sack_flight;
   // A NACK about what was sent again before may be late; it counts when no pass is under way that it could be about.
   assign repeated_loss = (ack_q.psn - s.una) < 32'(s.sack.again);
   assign worth_again   = repeated_loss ? fresh : 32'(s.sack.again) < s.top - s.una;
   assign stale         = !in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack      = ev_q == EvAck && known && !ack_q.nack && route.rud && (in_window || stale);
   assign una           = sack_ack && in_window ? acked : s.una;
-  assign next          = s.nxt - una;
+  assign next          = s.nxt - s.una;
   assign sack_step     = step_now && route.rud && !fresh;
   assign timed_out     = fired && !s.waiting && !end_now;
   assign sack_lose     = route.rud && (timed_out || resend_now || refuse_now);
   heddle_sack u_sack (
-    .state_i(s.sack), .out_i(SackW'(s.top - una)),
+    .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
     .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
-    .ack_i(sack_ack), .advance_i(SackW'(una - s.una)),
-    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
+    .ack_i(sack_ack), .advance_i(in_window ? SackW'(acked - s.una) : '0),
+    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(ack_ahead[SackW-2:0]),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
@@ -362,15 +366,11 @@ module heddle_return_tx
       timer_on_d = 1'b0;
     end
     out = d.nxt - d.una;
-    if (!route.rud || !d.open)      d.flight = FlightW'(out);
-    else if (sack_ack || sack_lose || trim_now) d.flight = sack_flight;
-    else if (send_now)                          d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone && ev_q != EvSweep;
 
-  logic closed_window, can_send_d;
-  assign closed_window = limited && d.flight != '0 && d.flight >= allowed;
-  assign can_send_d = d.open && !d.waiting && !closed_window && d.nxt != d.fin &&
+  logic can_send_d;
+  assign can_send_d = d.open && !d.waiting && d.nxt != d.fin &&
                       (!d.probing || d.nxt == d.una);
 
   logic [NumPdc-1:0] room_q, holds_q;
@@ -448,7 +448,7 @@ module heddle_return_tx
     pkt_d.retx      = !fresh;
     // The initiator answers when nothing follows, and often enough to keep the window moving.
     pkt_d.ar        = s.nxt + 32'd1 == s.fin || !fresh || s.probing || s.nxt[2:0] == '1 ||
-                      (limited && s.flight + 1'b1 >= allowed);
+                      (limited && flight + 1'b1 >= allowed);
     pkt_d.dead      = record.dead;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.route     = route;
@@ -473,10 +473,10 @@ module heddle_return_tx
   end
 
   // ------------------------------------------------------------------ congestion
-  logic        sole, measured, rule, nscc_idle;
+  logic        sole, trims, measured, rule, rule_valid, nscc_idle;
   logic [23:0] trip;
   logic [19:0] unused_bytes;
-  nscc_event_t rule_event;
+  nscc_event_t rule_event, rule_counted;
   assign limited   = transport_i.cwnd_bytes != '0;
   assign ruled     = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
   heddle_round_trip #(.Depth(NumPdc * ReturnWindow)) u_round_trip (
@@ -485,6 +485,7 @@ module heddle_return_tx
     .look_place_i({ack_i.pdc, ack_i.psn[ReturnW-1:0]}), .service_time_i(ack_q.service_time),
     .sole_o(sole), .rtt_o(trip)
   );
+  assign trims     = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
   assign measured  = nacked_in_window && sole && !ack_q.retx && !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
   always_comb begin
     rule           = 1'b0;
@@ -499,20 +500,27 @@ module heddle_return_tx
       rule_event.timeout = 1'b1;
     end else if (resend_now || trim_now) begin
       rule               = ruled;
-      rule_event.trim    = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
-      rule_event.lost    = route.rud ? sack_left - sack_flight : rule_event.trim ? FlightW'(1) : s.flight;
+      rule_event.trim    = trims;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && in_window)) begin
       rule               = ruled;
       rule_event.ack     = 1'b1;
-      rule_event.packets = s.flight - (route.rud ? sack_left : d.flight);
-      rule_event.lost    = route.rud ? sack_left - sack_flight : '0;
       rule_event.marked  = ack_q.m;
       rule_event.rtt     = measured ? trip : '0;
     end
   end
+  heddle_flight u_flight (
+    .clk_i, .rst_ni, .ready_o(flight_rdy),
+    .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
+    .sent_i(send_now), .counted_i(sack_ack || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .fixed_i(!route.rud || !d.open || opens), .out_i(out),
+    .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(trims && !route.rud && resend_now),
+    .lost_all_i(!trims && !route.rud && resend_now), .rule_o(rule_valid), .rule_event_o(rule_counted),
+    .look_pdc_i(pdc), .flight_o(flight), .event_o(counting), .pdc_o(unused_count_pdc), .closes_o(unused_closes),
+    .closed_o(closed_window)
+  );
   heddle_nscc u_nscc (
     .clk_i, .rst_ni, .port_i, .transport_i,
-    .event_valid_i(rule), .event_i(rule_event), .ready_o(nscc_rdy),
+    .event_valid_i(rule_valid), .event_i(rule_counted), .ready_o(nscc_rdy),
     .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
     .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
   );
@@ -530,7 +538,7 @@ module heddle_return_tx
   assign until_deadline   = scan_at - now_q;
   assign deadline_valid_o = scan_deadline;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready && clean && nscc_idle && ev == EvNone && ev_q == EvNone && !timer_due && !(|may_send) &&
+  assign idle_o = ready && clean && nscc_idle && ev == EvNone && ev_q == EvNone && !counting && !timer_due && !(|may_send) &&
                   pkt_count == '0 && !job_valid_i && !ack_valid_i && !sweep_valid_i &&
                   !(scan_deadline && $signed(until_deadline) <= 0);
 
@@ -551,10 +559,8 @@ module heddle_return_tx
 
   logic unused;
   assign unused = ^{unused_state_err, unused_route_err, unused_record_err, unused_record_rdy, unused_window_err,
-                    unused_bytes, ack_ahead, out, ack_q, job_q, port_i, transport_i};
+                    unused_bytes, unused_closes, unused_count_pdc, ack_ahead, out, ack_q, job_q, port_i, transport_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
-  `HEDDLE_ASSERT(FlightBounded_A, s.flight <= FlightW'(ReturnWindow))
-  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> rule_event.packets <= s.flight)
   `HEDDLE_ASSERT(RecordsHaveRoom_A, !pushes || job_q.open || (s.fin - s.una) < 32'(ReturnWindow))
 endmodule

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a RUD PDC knows of the PSNs that are out: which arrived, and which to send again.
 //
-// Combinational: one event changes the record. Positions count from the oldest unacknowledged PSN.
+// Combinational: one event changes the record. Positions count from the oldest PSN that was unacknowledged before the
+// event, but those of `state_o` from the oldest one after it: an ACK's advance is the last step.
 //
 // Lost:      a PSN counts as lost when `reorder_i` later ones arrived (0 counts as 1), or when
 //            it is told so: of all that did not arrive, or of one.
@@ -14,14 +15,15 @@ module heddle_sack
   import heddle_transport_pkg::*;
 (
   input  sack_t               state_i,
-  input  logic [SackW-1:0]    out_i,      // PSNs that were sent, behind an ACK's advance.
-  input  logic [SackW-1:0]    next_i,     // The one to send next; so too.
+  input  logic [SackW-1:0]    out_i,      // PSNs that were sent.
+  input  logic [SackW-1:0]    next_i,     // The one to send next.
   input  logic [7:0]          reorder_i,
 
+  // At most one event.
   input  logic                ack_i,
-  input  logic [SackW-1:0]    advance_i,  // So many more are acknowledged.
+  input  logic [SackW-1:0]    advance_i,  // ACK: so many more are acknowledged.
   input  logic                sack_i,     // The next two are valid.
-  input  logic [31:0]         base_i,     // Position of bit 0 behind the advance, signed.
+  input  logic [31:0]         base_i,     // Position of bit 0, signed.
   input  logic [PdcWindow-1:0] bitmap_i,
   input  logic                lose_i,     // What did not arrive is lost,
   input  logic                anew_i,     // also what was sent again.
@@ -34,14 +36,14 @@ module heddle_sack
   output logic                back_o,     // ACK: something is lost that the pass is already past.
   output logic                skip_o,
   output logic                above_o,    // Something behind `next_i` arrived.
-  output logic [SackW-1:0]    left_o,     // PSNs in flight behind the ACK, before more are lost;
-  output logic [SackW-1:0]    flight_o    // behind the event.
+  output logic [PdcWindow-1:0] left_o,    // In flight behind the ACK, before more are lost;
+  output logic [PdcWindow-1:0] flight_o   // behind the event, unless that is a step.
 );
-  localparam int unsigned CountW = 4;
+  localparam int unsigned EnoughW = 4;
 
   // The first `n` positions.
   function automatic logic [PdcWindow-1:0] low(logic [SackW-1:0] n);
-    low = n[SackW-1] ? '1 : (PdcWindow'(1) << n[SackW-2:0]) - PdcWindow'(1);
+    for (int unsigned i = 0; i < PdcWindow; i++) low[i] = n[SackW-1] || n[SackW-2:0] > (SackW - 1)'(i);
   endfunction
 
   // To be sent again, if it did not arrive.
@@ -50,99 +52,92 @@ module heddle_sack
     due = (low(lost) & ~low(again) & ~tried) | told;
   endfunction
 
-  // Sent, not arrived, not waiting to be sent again.
-  function automatic logic [SackW-1:0] flying(logic [PdcWindow-1:0] held, logic [SackW-1:0] out,
-                                              logic [PdcWindow-1:0] waiting);
-    logic [PdcWindow-1:0] set;
-    set    = low(out) & ~held & ~waiting;
-    flying = '0;
-    for (int unsigned i = 0; i < PdcWindow; i++) flying = flying + SackW'(set[i]);
-  endfunction
-
   function automatic logic [SackW-1:0] less(logic [SackW-1:0] position, logic [SackW-1:0] by);
     less = position > by ? position - by : '0;
   endfunction
 
-  sack_t                s;         // Behind the advance.
-  logic [PdcWindow-1:0] arrived, past;
-  logic [31:0]          down;
-  assign down = ~base_i + 32'd1;
+  // ------------------------------------------------------------------ what arrived
+  // The bitmap turned to its place. Bits that pass the end belong to no position.
+  logic [PdcWindow-1:0] turned, reported, sent, acked, arrived, held;
+  logic [SackW-1:0]     turn;
+  assign turn  = {1'b0, base_i[SackW-2:0]};
+  assign sent  = low(out_i);
+  assign acked = low(advance_i);
   always_comb begin
-    s       = state_i;
-    arrived = '0;
+    turned = bitmap_i;
+    for (int unsigned i = 0; i < SackW - 1; i++) begin
+      if (turn[i]) turned = (turned << (1 << i)) | (turned >> (PdcWindow - (1 << i)));
+    end
+    reported = '0;
+    if (base_i[31:SackW-1] == '0)      reported = turned & ~low(turn);
+    else if (base_i[31:SackW-1] == '1) reported = turned & low(turn);
+  end
+  assign arrived = ack_i && sack_i ? reported & sent : '0;
+  assign held    = state_i.held | arrived;
+
+  // ------------------------------------------------------------------ what is lost
+  logic [EnoughW-1:0] enough;
+  logic [SackW-1:0]   past;      // Of what does not count as acknowledged, this and all before is passed.
+  logic               some_past;
+  assign enough = reorder_i == '0 ? EnoughW'(1)
+                : (reorder_i > 8'(2 ** EnoughW - 1) ? '1 : reorder_i[EnoughW-1:0]);
+  heddle_passed #(.EnoughW(EnoughW)) u_passed (.held_i(held), .enough_i(enough), .end_o(past));
+  assign some_past = past > advance_i;
+
+  // What was sent again before counts unless a round trip ends with this ACK.
+  logic                 retried, new_round, fresh, fresh_back;
+  logic [PdcWindow-1:0] newly, newly_round;
+  assign retried     = state_i.again > advance_i || (state_i.tried & ~acked) != '0;
+  assign new_round   = retried && some_past && past >= state_i.round;
+  assign newly_round = low(past) & ~acked & ~held & ~state_i.told;
+  assign newly       = newly_round & ~low(state_i.again) & ~state_i.tried;
+  assign fresh       = new_round ? newly_round != '0 : newly != '0;
+  assign fresh_back  = new_round ? (newly_round & low(next_i)) != '0 : (newly & low(next_i)) != '0;
+  assign news_o      = ack_i && (arrived & ~state_i.held & ~acked) != '0;
+  assign back_o      = ack_i && fresh_back;
+
+  sack_t s;  // Of an ACK, before the advance.
+  always_comb begin
+    s      = state_i;
+    s.held = held;
+    if (fresh && past > state_i.lost) s.lost = past;
+    if (new_round) begin
+      s.round = out_i;
+      s.again = '0;
+      s.tried = '0;
+    end
+  end
+
+  // ------------------------------------------------------------------------ a pass
+  logic [PdcWindow-1:0] at_next, due_now;
+  assign at_next = next_i[SackW-1] ? '0 : PdcWindow'(1) << next_i[SackW-2:0];
+  assign due_now = due(state_i.lost, state_i.again, state_i.told, state_i.tried);
+  assign skip_o  = (due_now & ~state_i.held & at_next) == '0;
+  assign above_o = (state_i.held & ~low(next_i) & ~at_next) != '0;
+
+  // ------------------------------------------------------------------------ flight
+  logic [PdcWindow-1:0] trimmed, flying, due_then;
+  assign trimmed   = PdcWindow'(1) << trim_at_i;
+  assign flying    = sent & ~acked & ~held;
+  assign left_o    = flying & ~due_now;
+  assign due_then  = due(s.lost, s.again, s.told, s.tried);
+  always_comb begin
+    flight_o = left_o;
+    if (ack_i)       flight_o = flying & ~due_then;
+    else if (lose_i) flight_o = anew_i ? '0 : flying & (low(state_i.again) | state_i.tried) & ~state_i.told;
+    else if (trim_i) flight_o = left_o & ~trimmed;
+  end
+
+  // -------------------------------------------------------------- what is known then
+  always_comb begin
+    state_o = state_i;
     if (ack_i) begin
-      s.held  = state_i.held >> advance_i;
-      s.lost  = less(state_i.lost, advance_i);
-      s.again = less(state_i.again, advance_i);
-      s.round = less(state_i.round, advance_i);
-      s.told  = state_i.told >> advance_i;
-      s.tried = state_i.tried >> advance_i;
-      if (sack_i && base_i < PdcWindow)    arrived = bitmap_i << base_i[SackW-2:0];
-      else if (sack_i && down < PdcWindow) arrived = bitmap_i >> down[SackW-2:0];
-      arrived = arrived & low(out_i);
-    end
-  end
-
-  // Positions with so many arrived ones behind them.
-  logic [PdcWindow-1:0]             held;
-  logic [PdcWindow-1:0][CountW-1:0] behind;
-  logic [CountW-1:0]                enough;
-  logic [CountW:0]                  sum;
-  assign held   = s.held | arrived;
-  assign enough = reorder_i == '0 ? CountW'(1)
-                : (reorder_i > 8'(2 ** CountW - 1) ? '1 : reorder_i[CountW-1:0]);
-  always_comb begin
-    sum = '0;
-    for (int unsigned i = 0; i < PdcWindow; i++) begin
-      behind[i] = i + 1 < PdcWindow ? CountW'(held[(i + 1) % PdcWindow]) : '0;
-    end
-    // Each covers twice as many as before, and the ones above are still of the former round.
-    for (int unsigned span = 1; span < PdcWindow; span = 2 * span) begin
-      for (int unsigned i = 0; i + span < PdcWindow; i++) begin
-        sum       = {1'b0, behind[i]} + {1'b0, behind[i + span]};
-        behind[i] = sum[CountW] ? '1 : sum[CountW-1:0];
-      end
-    end
-    for (int unsigned i = 0; i < PdcWindow; i++) past[i] = behind[i] >= enough;
-  end
-
-  assign left_o   = flying(s.held | arrived, out_i, due(s.lost, s.again, s.told, s.tried));
-  assign flight_o = flying(state_o.held, out_i, due(state_o.lost, state_o.again, state_o.told, state_o.tried));
-
-  logic                 new_round;
-  logic [SackW-1:0]     again, past_end, round_last;
-  logic [PdcWindow-1:0] fresh, tried;
-  assign round_last = less(s.round, SackW'(1));
-  assign new_round  = (s.again != '0 || s.tried != '0) && past[round_last[SackW-2:0]];
-  assign again      = new_round ? '0 : s.again;
-  assign tried      = new_round ? '0 : s.tried;
-  assign fresh      = past & ~held & ~low(again) & ~s.told & ~tried;
-  always_comb begin
-    past_end = '0;
-    for (int unsigned i = 0; i < PdcWindow; i++) begin
-      if (past[i]) past_end = SackW'(i + 1);
-    end
-  end
-
-  logic [PdcWindow-1:0] from_next, here, due_now, at_next;
-  assign from_next = state_i.held >> next_i;
-  assign due_now   = due(state_i.lost, state_i.again, state_i.told, state_i.tried);
-  assign here      = ~low(next_i);
-  assign at_next   = PdcWindow'(1) << next_i;
-  assign skip_o    = from_next[0] || (due_now & at_next) == '0;
-  assign above_o   = from_next[PdcWindow-1:1] != '0;
-  assign news_o    = ack_i && (arrived & ~s.held) != '0;
-  assign back_o    = ack_i && (fresh & ~here) != '0;
-
-  always_comb begin
-    state_o = s;
-    if (ack_i) begin
-      state_o.held  = held;
-      state_o.again = again;
-      state_o.told  = s.told & ~held;
-      state_o.tried = tried & ~held;
-      if (new_round) state_o.round = out_i;
-      if (fresh != '0 && past_end > s.lost) state_o.lost = past_end;
+      state_o.held  = s.held >> advance_i;
+      state_o.lost  = less(s.lost, advance_i);
+      state_o.again = less(s.again, advance_i);
+      state_o.round = less(s.round, advance_i);
+      state_o.told  = (s.told & ~held) >> advance_i;
+      state_o.tried = (s.tried & ~held) >> advance_i;
     end
     if (lose_i) begin
       if (anew_i) begin
@@ -154,8 +149,8 @@ module heddle_sack
       state_o.lost = out_i;
     end
     if (trim_i) begin
-      state_o.told[trim_at_i]  = !state_i.held[trim_at_i];
-      state_o.tried[trim_at_i] = 1'b0;
+      state_o.told  = (state_i.told & ~trimmed) | (trimmed & ~state_i.held);
+      state_o.tried = state_i.tried & ~trimmed;
     end
     if (step_i) begin
       if (next_i < state_i.lost && next_i >= state_i.again) state_o.again = next_i + SackW'(1);
@@ -166,7 +161,4 @@ module heddle_sack
       end
     end
   end
-
-  logic unused;
-  assign unused = round_last[SackW-1];
 endmodule

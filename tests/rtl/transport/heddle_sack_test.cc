@@ -36,15 +36,29 @@ class SackTest : public testing::Test {
     state_ = rtl::Sample<rtl::Sack>(dut_.state_o);
     dut_.ack_i = dut_.step_i = dut_.lose_i = dut_.trim_i = 0;
   }
+  // `base`, as `out_i` and `next_i` of the test, counts from the PSN that is
+  // the oldest one behind the advance.
   void Ack(uint32_t advance, int32_t base, uint64_t bitmap) {
+    const uint8_t out = dut_.out_i;
+    const uint8_t next = dut_.next_i;
+    const auto moved = [advance](uint32_t position) {
+      return static_cast<uint8_t>(std::min(position + advance, kWindow));
+    };
+    dut_.out_i = moved(out);
+    dut_.next_i = moved(next);
     dut_.ack_i = dut_.sack_i = 1;
     dut_.advance_i = static_cast<uint8_t>(advance);
-    dut_.base_i = static_cast<uint32_t>(base);
+    dut_.base_i = static_cast<uint32_t>(base) + advance;
     dut_.bitmap_i = bitmap;
     Settle();
     back_ = dut_.back_o;
     news_ = dut_.news_o;
+    left_ = std::popcount(dut_.left_o);
+    flight_ = std::popcount(dut_.flight_o);
     Take();
+    dut_.out_i = out;
+    dut_.next_i = next;
+    dut_.advance_i = 0;
   }
   void Lose(bool anew) {
     dut_.lose_i = 1;
@@ -56,9 +70,9 @@ class SackTest : public testing::Test {
     dut_.trim_i = 1;
     dut_.trim_at_i = static_cast<uint8_t>(at);
     Settle();
-    const uint32_t lost = dut_.left_o - dut_.flight_o;
+    const int lost = std::popcount(dut_.left_o) - std::popcount(dut_.flight_o);
     Take();
-    return lost;
+    return static_cast<uint32_t>(lost);
   }
   // Passes over all that is out; returns what it sends.
   uint64_t Pass() {
@@ -79,6 +93,7 @@ class SackTest : public testing::Test {
   Vheddle_sack dut_;
   rtl::Sack state_;
   bool back_ = false, news_ = false;
+  int left_ = 0, flight_ = 0;
 };
 
 TEST_F(SackTest, OneOf64IsSentAgainOnceAndNothingElse) {
@@ -176,7 +191,16 @@ TEST_F(SackTest, TimeoutForgetsWhatWasTrimmed) {
 struct Reference {
   rtl::Sack state;
   bool news = false, back = false;
+  int left = 0, flight = 0;
 };
+
+// Of the first `out` positions, those that did not arrive and do not wait to be
+// sent again.
+int Flying(const rtl::Sack& state, uint64_t held, uint32_t out) {
+  const uint64_t due =
+      (Low(state.lost) & ~Low(state.again) & ~state.tried) | state.told;
+  return std::popcount(Low(out) & ~held & ~due);
+}
 
 Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
                        uint32_t next, uint32_t reorder, int64_t base,
@@ -204,6 +228,7 @@ Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
     }
   }
   r.news = r.state.held != known;
+  r.left = Flying(r.state, r.state.held, out);
   const auto lost = [&](uint32_t p) {
     return p + 1 < kWindow &&
            static_cast<uint32_t>(std::popcount(r.state.held >> (p + 1))) >=
@@ -233,6 +258,7 @@ Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
   }
   r.state.told &= ~r.state.held;
   r.state.tried &= ~r.state.held;
+  r.flight = Flying(r.state, r.state.held, out);
   return r;
 }
 
@@ -244,7 +270,7 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
   const auto position = [&below](uint32_t n) {
     return static_cast<uint8_t>(below(n));
   };
-  for (int round = 0; round < 200000; ++round) {
+  for (int round = 0; round < 1'000'000; ++round) {
     const uint32_t top = below(kWindow + 1);
     const uint32_t advance = below(4) == 0 ? below(top + 1) : 0;
     const uint32_t out = top - advance;
@@ -264,17 +290,54 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
     }
     dut_.out_i = static_cast<uint8_t>(out);
     dut_.next_i = static_cast<uint8_t>(below(out + 1));
-    const uint32_t reorder = below(6);
+    const uint32_t reorder = below(17);
     dut_.reorder_i = static_cast<uint8_t>(reorder);
     const int32_t base = static_cast<int32_t>(below(140)) - 70;
     const uint64_t bitmap =
         (uint64_t{rng()} << 32 | rng()) & (uint64_t{rng()} << 32 | rng());
     const Reference want = ReferenceAck(state_, advance, out, dut_.next_i,
-                                        std::max(reorder, 1u), base, bitmap);
+                                        std::clamp(reorder, 1u, 15u), base, bitmap);
     Ack(advance, base, bitmap);
     ASSERT_EQ(news_, want.news);
     ASSERT_EQ(back_, want.back);
+    ASSERT_EQ(left_, want.left);
+    ASSERT_EQ(flight_, want.flight);
     ASSERT_EQ(state_, want.state);
+  }
+}
+
+// What a loss that was told leaves in flight is what its record then names.
+TEST_F(SackTest, FlightBehindAToldLossIsThatOfTheRecord) {
+  std::mt19937 rng(TestSeed());
+  const auto below = [&rng](uint32_t n) {
+    return static_cast<uint32_t>(rng() % n);
+  };
+  const auto position = [&below](uint32_t n) {
+    return static_cast<uint8_t>(below(n));
+  };
+  const auto some = [&rng] { return uint64_t{rng()} << 32 | rng(); };
+  for (int round = 0; round < 100'000; ++round) {
+    const uint32_t out = below(kWindow) + 1;
+    state_.held = some() & some() & Low(out);
+    state_.lost = position(out + 1);
+    state_.again = position(state_.lost + 1u);
+    state_.round = position(out + 1);
+    state_.told = Low(out) & ~state_.held & some() & some();
+    state_.tried = Low(out) & ~state_.held & ~state_.told & some();
+    dut_.out_i = dut_.next_i = static_cast<uint8_t>(out);
+    if (below(2) == 0) {
+      dut_.lose_i = 1;
+      dut_.anew_i = below(2) == 0;
+    } else {
+      dut_.trim_i = 1;
+      dut_.trim_at_i = position(out);
+    }
+    const int left = Flying(state_, state_.held, out);
+    Settle();
+    ASSERT_EQ(std::popcount(dut_.left_o), left);
+    const int flight = std::popcount(dut_.flight_o);
+    Take();
+    ASSERT_EQ(flight, Flying(state_, state_.held, out));
   }
 }
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets in flight of each PDC: sent, not arrived, not known to be lost. A stage behind the events that change them.
+//
+// Kept:    one more for a packet that left; counted anew where an event names those in flight, or their number.
+// Closed:  no more packets than the congestion window may be in flight, but always one.
+// Rules:   what heddle_nscc is told of an event, with the packets that it acknowledged and lost.
+// Latency: `closed_o` two cycles after `event_i`, `rule_o` in the next one. `flight_o` one cycle after `look_pdc_i`, with
+//          all events of earlier cycles but the last one.
+
+`include "heddle_assert.svh"
+
+module heddle_flight
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_transport_pkg::*;
+(
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  output logic                 ready_o,      // Its memory is initialised.
+
+  input  logic                 event_i,
+  input  logic [PdcW-1:0]      pdc_i,
+  input  logic                 limited_i,    // There is a congestion window,
+  input  logic [FlightW-1:0]   allowed_i,    // of the PDC: this one.
+  // At most one of these.
+  input  logic                 sent_i,       // One packet left.
+  input  logic                 counted_i,    // These are in flight, `left_i` before some of them were lost.
+  input  logic [PdcWindow-1:0] left_i,
+  input  logic [PdcWindow-1:0] flight_i,
+  input  logic                 fixed_i,      // This is their number, 0 if it is negative, PdcWindow at most.
+  input  logic [31:0]          out_i,
+
+  input  logic                 rule_i,
+  input  nscc_event_t          rule_event_i, // Without `packets` and `lost`.
+  input  logic                 lost_one_i,   // Unless counted: what was lost.
+  input  logic                 lost_all_i,
+  output logic                 rule_o,
+  output nscc_event_t          rule_event_o,
+
+  input  logic [PdcW-1:0]      look_pdc_i,
+  output logic [FlightW-1:0]   flight_o,
+  output logic                 event_o,      // The event of the cycle before,
+  output logic [PdcW-1:0]      pdc_o,
+  output logic                 closes_o,     // and whether the window is closed then.
+  output logic [NumPdc-1:0]    closed_o
+);
+  // In three steps: 8 bits, then sums.
+  function automatic logic [FlightW-1:0] ones(logic [PdcWindow-1:0] bits);
+    logic [PdcWindow/8-1:0][3:0] part;
+    for (int unsigned i = 0; i < PdcWindow / 8; i++) begin
+      part[i] = '0;
+      for (int unsigned k = 0; k < 8; k++) part[i] = part[i] + 4'(bits[8 * i + k]);
+    end
+    ones = '0;
+    for (int unsigned i = 0; i < PdcWindow / 8; i++) ones = ones + FlightW'(part[i]);
+  endfunction
+
+  logic                 event_q, limited_q, sent_q, counted_q, fixed_q, rule_q, lost_one_q, lost_all_q;
+  logic [PdcW-1:0]      pdc_q;
+  logic [FlightW-1:0]   allowed_q;
+  logic [PdcWindow-1:0] left_set_q, flight_set_q;
+  logic [31:0]          out_q;
+  nscc_event_t          rule_event_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      event_q <= 1'b0;
+      rule_q  <= 1'b0;
+    end else begin
+      event_q <= event_i;
+      rule_q  <= rule_i;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    pdc_q        <= pdc_i;
+    limited_q    <= limited_i;
+    allowed_q    <= allowed_i;
+    sent_q       <= sent_i;
+    counted_q    <= counted_i;
+    fixed_q      <= fixed_i;
+    left_set_q   <= left_i;
+    flight_set_q <= flight_i;
+    out_q        <= out_i;
+    rule_event_q <= rule_event_i;
+    lost_one_q   <= lost_one_i;
+    lost_all_q   <= lost_all_i;
+  end
+
+  logic [FlightW-1:0] earlier, flight, left, counted;
+  logic               state_ready, look_ready, unused_state_error, unused_look_error;
+  heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_state (
+    .clk_i, .rst_ni, .wen_i(event_q), .waddr_i(pdc_q), .wdata_i(flight),
+    .raddr_i(pdc_i), .rdata_o(earlier), .error_o(unused_state_error), .ready_o(state_ready)
+  );
+  heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_look (
+    .clk_i, .rst_ni, .wen_i(event_q), .waddr_i(pdc_q), .wdata_i(flight),
+    .raddr_i(look_pdc_i), .rdata_o(flight_o), .error_o(unused_look_error), .ready_o(look_ready)
+  );
+  assign ready_o = state_ready && look_ready;
+
+  assign left    = ones(left_set_q);
+  assign counted = ones(flight_set_q);
+  always_comb begin
+    flight = earlier + FlightW'(sent_q);
+    if (counted_q) flight = counted;
+    if (fixed_q) begin
+      flight = out_q[31] ? '0 : out_q[30:FlightW-1] != '0 ? FlightW'(PdcWindow) : FlightW'(out_q[FlightW-2:0]);
+    end
+  end
+
+  always_comb begin
+    rule_event_o         = rule_event_q;
+    rule_event_o.packets = '0;
+    rule_event_o.lost    = '0;
+    if (rule_event_q.ack) rule_event_o.packets = earlier - (counted_q ? left : flight);
+    if (rule_event_q.open || rule_event_q.timeout) rule_event_o.lost = '0;
+    else if (counted_q)   rule_event_o.lost    = left - counted;
+    else if (lost_one_q)  rule_event_o.lost    = FlightW'(1);
+    else if (lost_all_q)  rule_event_o.lost    = earlier;
+  end
+  assign rule_o = rule_q;
+
+  logic [NumPdc-1:0] closed_q;
+  assign event_o  = event_q;
+  assign pdc_o    = pdc_q;
+  assign closes_o = limited_q && flight != '0 && flight >= allowed_q;
+  assign closed_o = closed_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)      closed_q        <= '0;
+    else if (event_q) closed_q[pdc_q] <= closes_o;
+  end
+
+  `HEDDLE_ASSERT(FlightBounded_A, flight_o <= FlightW'(PdcWindow))
+  `HEDDLE_ASSERT(FlightShrinks_A, rule_o && rule_event_o.ack |-> rule_event_o.packets <= earlier)
+endmodule
