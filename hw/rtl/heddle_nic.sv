@@ -450,7 +450,7 @@ module heddle_nic
 
   logic                          ack_valid, ack_ready;
   ack_event_t                    ack;
-  logic [NumMsg-1:0]             msg_failed;
+  logic                          msg_failed;
   logic                          msg_refused;
   logic [MsgW-1:0]               msg_refused_index;
   logic                          pkt_valid, pkt_ready;
@@ -470,9 +470,8 @@ module heddle_nic
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
   logic [NumPdc-1:0]             pdc_alive, pdc_stuck, back_gaps;
-  logic [NumMsg-1:0]             msg_read, msg_collapsed;
-  logic                          msg_answered;
-  logic [MsgW-1:0]               msg_answered_index;
+  logic                          msg_read, msg_collapsed, msg_answered;  // Of the message that the walk is at.
+  logic [MsgW-1:0]               walk_msg;
   logic [PdcWindow-1:0]          msg_held;
   logic [PdcW-1:0]               lose_pdc;
   status_e                       lose_status;
@@ -486,7 +485,8 @@ module heddle_nic
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i(back_gaps),
-    .alive_o(pdc_alive), .full_o(pdc_full), .stuck_o(pdc_stuck), .held_o(msg_held), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o(pdc_alive), .full_o(pdc_full), .stuck_o(pdc_stuck), .held_o(msg_held),
+    .look_msg_i(walk_msg), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
     .ack_valid_i(ack_valid && !ack_back), .ack_ready_o(ack_ready_pdc), .ack_i(ack),
@@ -524,7 +524,7 @@ module heddle_nic
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),
     .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
-    .held_i(msg_held), .answered_msg_o(msg_answered_index), .answered_i(msg_answered),
+    .held_i(msg_held), .msg_o(walk_msg), .answered_i(msg_answered),
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
     .queue_end_o(queue_end),
@@ -840,7 +840,7 @@ module heddle_nic
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
     .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),
-    .answered_msg_i(msg_answered_index), .answered_o(msg_answered), .gaps_o(back_gaps), .decided_o(back_decided),
+    .answered_msg_i(walk_msg), .answered_o(msg_answered), .gaps_o(back_gaps), .decided_o(back_decided),
     .idle_o(idle_return_rx), .ready_o(back_ready_rx)
   );
 

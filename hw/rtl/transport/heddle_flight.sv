@@ -44,15 +44,15 @@ module heddle_flight
   output logic                 closes_o,     // and whether the window is closed then.
   output logic [NumPdc-1:0]    closed_o
 );
-  // In three steps: 8 bits, then sums.
   function automatic logic [FlightW-1:0] ones(logic [PdcWindow-1:0] bits);
-    logic [PdcWindow/8-1:0][3:0] part;
-    for (int unsigned i = 0; i < PdcWindow / 8; i++) begin
-      part[i] = '0;
-      for (int unsigned k = 0; k < 8; k++) part[i] = part[i] + 4'(bits[8 * i + k]);
-    end
-    ones = '0;
-    for (int unsigned i = 0; i < PdcWindow / 8; i++) ones = ones + FlightW'(part[i]);
+    logic [PdcWindow/8-1:0][3:0]  eights;
+    logic [PdcWindow/16-1:0][4:0] pairs;
+    logic [5:0]                   low, high;
+    for (int unsigned i = 0; i < PdcWindow / 8; i++) eights[i] = ones_of_8(bits[8*i +: 8]);
+    for (int unsigned i = 0; i < PdcWindow / 16; i++) pairs[i] = 5'(eights[2*i]) + 5'(eights[2*i+1]);
+    low  = 6'(pairs[0]) + 6'(pairs[1]);
+    high = 6'(pairs[2]) + 6'(pairs[3]);
+    ones = FlightW'(low) + FlightW'(high);
   endfunction
 
   logic                 event_q, limited_q, sent_q, counted_q, fixed_q, rule_q, lost_one_q, lost_all_q;
@@ -97,15 +97,18 @@ module heddle_flight
   );
   assign ready_o = state_ready && look_ready;
 
+  // Whether the window closes is compared before it is known which of the numbers counts.
+  logic [FlightW-1:0] moved;
+  logic               closes_moved, closes_counted;
   assign left    = ones(left_set_q);
   assign counted = ones(flight_set_q);
   always_comb begin
-    flight = earlier + FlightW'(sent_q);
-    if (counted_q) flight = counted;
-    if (fixed_q) begin
-      flight = out_q[31] ? '0 : out_q[30:FlightW-1] != '0 ? FlightW'(PdcWindow) : FlightW'(out_q[FlightW-2:0]);
-    end
+    moved = earlier + FlightW'(sent_q);
+    if (fixed_q) moved = out_q[31] ? '0 : out_q[30:FlightW-1] != '0 ? FlightW'(PdcWindow) : FlightW'(out_q[FlightW-2:0]);
   end
+  assign flight         = counted_q && !fixed_q ? counted : moved;
+  assign closes_moved   = moved != '0 && moved >= allowed_q;
+  assign closes_counted = flight_set_q != '0 && counted >= allowed_q;
 
   always_comb begin
     rule_event_o         = rule_event_q;
@@ -122,11 +125,15 @@ module heddle_flight
   logic [NumPdc-1:0] closed_q;
   assign event_o  = event_q;
   assign pdc_o    = pdc_q;
-  assign closes_o = limited_q && flight != '0 && flight >= allowed_q;
+  assign closes_o = limited_q && (counted_q && !fixed_q ? closes_counted : closes_moved);
   assign closed_o = closed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)      closed_q        <= '0;
     else if (event_q) closed_q[pdc_q] <= closes_o;
+  end
+
+  if (PdcWindow != 64) begin : gen_bad_window
+    $error("PdcWindow must be 64");
   end
 
   `HEDDLE_ASSERT(FlightBounded_A, flight_o <= FlightW'(PdcWindow))

@@ -21,9 +21,20 @@ module heddle_passed
   localparam int unsigned Groups = PdcWindow / Group;
   localparam int unsigned CountW = PlaceW + 1;
 
-  function automatic logic [CountW-1:0] ones(logic [Group-1:0] bits);
-    ones = '0;
-    for (int unsigned i = 0; i < Group; i++) ones = ones + CountW'(bits[i]);
+  // Without carry chains.
+  function automatic logic under(logic [PlaceW-1:0] a, logic [CountW-1:0] b);
+    under = b[0] & ~a[0];
+    under = (b[1] & ~a[1]) | ((b[1] | ~a[1]) & under);
+    under = (b[2] & ~a[2]) | ((b[2] | ~a[2]) & under);
+    under = b[3] | under;
+  endfunction
+  function automatic logic [PlaceW-1:0] minus(logic [PlaceW-1:0] a, logic [PlaceW-1:0] b);
+    logic borrow;
+    minus[0] = a[0] ^ b[0];
+    borrow   = ~a[0] & b[0];
+    minus[1] = a[1] ^ b[1] ^ borrow;
+    borrow   = (~a[1] & b[1]) | ((~a[1] | b[1]) & borrow);
+    minus[2] = a[2] ^ b[2] ^ borrow;
   endfunction
 
   // Positions of the group and above that are set, in three steps each of which covers twice as many groups.
@@ -33,7 +44,7 @@ module heddle_passed
   logic [Groups-1:0][SackW-1:0]  above;  // Without the group.
   assign groups = held_i;
   for (genvar g = 0; g < Groups; g++) begin : gen_count
-    assign own[g] = ones(groups[g]);
+    assign own[g] = ones_of_8(groups[g]);
     if (g == 0) begin : gen_first
     end else if (g + 1 < Groups) begin : gen_pair
       assign pairs[g] = SackW'(own[g]) + SackW'(own[g+1]);
@@ -56,40 +67,49 @@ module heddle_passed
   end
 
   // First step.
+  logic [EnoughW-1:0]            more;     // Beyond the first.
   logic [Groups-1:0]             chosen;
-  logic [Groups-1:0][SackW-1:0]  missing;  // So many of the group; one less, below 0 if none.
-  logic [Groups-1:0][PlaceW-1:0] nth;
+  logic [Groups-1:0][SackW-1:0]  missing;  // Of those, behind the groups above; negative if there are none.
+  assign more = enough_i - EnoughW'(1);
   for (genvar g = 0; g < Groups; g++) begin : gen_choose
-    assign missing[g] = SackW'(enough_i) - above[g] - SackW'(1);
-    assign chosen[g]  = missing[g][SackW-1:PlaceW] == '0 && missing[g] < SackW'(own[g]);
-    assign nth[g]     = missing[g][PlaceW-1:0];
+    assign missing[g] = SackW'(more) - above[g];
+    assign chosen[g]  = missing[g][SackW-1:PlaceW] == '0 && under(missing[g][PlaceW-1:0], own[g]);
   end
 
-  // Second.
-  logic [Group-1:0]          members;
-  logic [PlaceW-1:0]         wanted;
-  logic [SackW-PlaceW-2:0]   group;
-  logic [CountW-1:0]         seen;
-  logic [PlaceW-1:0]         place;
+  // Second: the upper or the lower half of the group, then the place there.
+  logic [Group-1:0]        members;
+  logic [PlaceW-1:0]       wanted, rest;
+  logic [SackW-PlaceW-2:0] group;
+  logic [2:0]              upper;
+  logic                    lower;
+  logic [Group/2-1:0]      half, seen;  // Bit n: n were seen.
+  logic [PlaceW-2:0]       place;
   always_comb begin
     members = '0;
     wanted  = '0;
     group   = '0;
     for (int unsigned g = 0; g < Groups; g++) begin
-      if (chosen[g]) begin
-        members = members | groups[g];
-        wanted  = wanted | nth[g];
-        group   = group | (SackW-PlaceW-1)'(g);
+      members = members | (groups[g] & {Group{chosen[g]}});
+      wanted  = wanted | (missing[g][PlaceW-1:0] & {PlaceW{chosen[g]}});
+      group   = group | ((SackW-PlaceW-1)'(g) & {(SackW-PlaceW-1){chosen[g]}});
+    end
+  end
+  assign upper = ones_of_4(members[Group-1:Group/2]);
+  assign lower = !under(wanted, CountW'(upper));
+  assign half  = lower ? members[Group/2-1:0] : members[Group-1:Group/2];
+  assign rest  = lower ? minus(wanted, upper) : wanted;
+  always_comb begin
+    place = '0;
+    seen  = (Group/2)'(1);
+    for (int unsigned i = Group / 2; i > 0; i--) begin
+      if (half[i-1]) begin
+        if (seen[rest[PlaceW-2:0]]) place = place | (PlaceW-1)'(i - 1);
+        seen = seen << 1;
       end
     end
   end
-  always_comb begin
-    place = '0;
-    seen  = '0;
-    for (int unsigned i = Group; i > 0; i--) begin
-      if (members[i-1] && seen == CountW'(wanted)) place = place | PlaceW'(i - 1);
-      seen = seen + CountW'(members[i-1]);
-    end
-  end
-  assign end_o = {1'b0, group, place};
+  assign end_o = chosen == '0 ? '0 : {1'b0, group, !lower, place};
+
+  logic unused;
+  assign unused = rest[PlaceW-1];
 endmodule

@@ -81,14 +81,15 @@ module heddle_pdc_tx
   output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
   output logic [NumPdc-1:0]  full_o,           // It requests no more data now.
   output logic [NumPdc-1:0]  stuck_o,          // The peer refuses, or is silent.
-  output logic [NumMsg-1:0]  read_o,           // The message is a READ with data.
-  output logic [NumMsg-1:0]  collapsed_o,      // Its last packet asks for nothing.
 
   input  logic               fail_i,           // heddle_tx_build: payload of a message is lost.
   input  logic [MsgW-1:0]    fail_msg_i,
   input  logic               refused_i,        // heddle_pdc_walk: the peer refused a message.
   input  logic [MsgW-1:0]    refused_msg_i,
-  output logic [NumMsg-1:0]  failed_o,
+  input  logic [MsgW-1:0]    look_msg_i,       // Of this message, in the same cycle:
+  output logic               failed_o,         // its payload is lost, or it was refused,
+  output logic               read_o,           // it is a READ with data,
+  output logic               collapsed_o,      // its last packet asks for nothing.
 
   output logic               pkt_valid_o,
   input  logic               pkt_ready_i,
@@ -298,7 +299,8 @@ module heddle_pdc_tx
   );
   assign s         = pdc_t'(s_raw);
   assign id        = identity_t'(id_raw);
-  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy && nscc_rdy && flight_rdy;
+  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy && nscc_rdy && flight_rdy &&
+                     lost_rdy && denied_rdy && collapsed_rdy;
 
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
@@ -322,26 +324,13 @@ module heddle_pdc_tx
   assign enq_ready_o = !collapse;
   heddle_pdc_queue u_queue (
     .clk_i, .rst_ni,
-    .enq_i(enq_valid_i && enq_ready_o), .enq_pdc_i, .enq_msg_i, .enq_last_i,
+    .enq_i(enq), .enq_pdc_i, .enq_msg_i, .enq_last_i,
     .pending_o(pending), .send_pdc_i(pdc), .send_msg_o(msg), .send_last_o(msg_last),
     .more_o(more), .advance_i(advance), .rewind_i(rewind), .clear_i(closed),
     .shorten_i(collapse), .shorten_last_i(s.index),
     .walk_pdc_i(queue_pdc_i), .walk_held_o(queue_held_o), .walk_msg_o(queue_msg_o),
     .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i), .walk_pass_i(queue_pass_i), .walk_end_i(queue_end_i)
   );
-
-  // READs, and those of which the last packet is no request any more.
-  logic [NumMsg-1:0] read_q, collapsed_q;
-  logic              is_read, ends_early, asks;
-  assign read_o      = read_q;
-  assign collapsed_o = collapsed_q;
-  assign is_read     = read_q[msg] && !close_packet;
-  assign ends_early  = is_read && s.index == msg_last && collapsed_q[msg];
-  assign asks        = is_read && !ends_early && !(fresh && msg_failed);
-
-  // Messages whose payload cannot be read, or that the peer refused: not worth sending.
-  logic [NumMsg-1:0] failed_q;
-  assign failed_o = failed_q;
 
   // ------------------------------------------------------ stage 1: one event
   logic        msg_failed, last, fresh, known, advanced;
@@ -374,7 +363,7 @@ module heddle_pdc_tx
   assign rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
   assign backoff    = doubled(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
   assign close_packet = s.state == PdcClosing;
-  assign msg_failed = failed_q[msg] && !close_packet;
+  assign msg_failed = (lost || denied) && !close_packet;
   assign fresh      = s.nxt == s.top;
   assign last       = s.index == msg_last || (msg_failed && fresh);
   assign in_flight  = s.nxt - s.una;
@@ -382,6 +371,36 @@ module heddle_pdc_tx
   assign age        = now_q - s.heard;
   assign patience   = port_i.dead_ticks - age;
   assign again      = age < port_i.rto_max_ticks ? age : port_i.rto_max_ticks;
+
+  // Of each message, here and for the walk: its payload cannot be read, or the peer refused it, so that it is not worth
+  // sending; it is a READ; the last packet of it is no request any more.
+  logic lost, denied, read, collapsed, walk_lost, walk_denied, enq, collapse_now;
+  logic lost_rdy, denied_rdy, collapsed_rdy;
+  logic is_read, ends_early, asks;
+  assign enq          = enq_valid_i && enq_ready_o;
+  assign failed_o     = walk_lost || walk_denied;
+  assign collapse_now = send_now && is_read && fresh && msg_failed;
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_lost (
+    .clk_i, .rst_ni, .set_i(fail_i), .set_index_i(fail_msg_i), .clear_i(enq), .clear_index_i(enq_msg_i),
+    .index_i({look_msg_i, msg}), .flag_o({walk_lost, lost}), .ready_o(lost_rdy)
+  );
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_denied (
+    .clk_i, .rst_ni, .set_i(refused_i), .set_index_i(refused_msg_i), .clear_i(enq), .clear_index_i(enq_msg_i),
+    .index_i({look_msg_i, msg}), .flag_o({walk_denied, denied}), .ready_o(denied_rdy)
+  );
+  heddle_flags #(.Depth(NumMsg), .Reads(2)) u_collapsed (
+    .clk_i, .rst_ni, .set_i(collapse_now), .set_index_i(msg), .clear_i(enq), .clear_index_i(enq_msg_i),
+    .index_i({look_msg_i, msg}), .flag_o({collapsed_o, collapsed}), .ready_o(collapsed_rdy)
+  );
+  heddle_lookup #(.Width(1), .Depth(NumMsg)) u_read (
+    .clk_i, .wen_i(enq), .waddr_i(enq_msg_i), .wdata_i(enq_read_i), .raddr_i(msg), .rdata_o(read)
+  );
+  heddle_lookup #(.Width(1), .Depth(NumMsg)) u_walk_read (
+    .clk_i, .wen_i(enq), .waddr_i(enq_msg_i), .wdata_i(enq_read_i), .raddr_i(look_msg_i), .rdata_o(read_o)
+  );
+  assign is_read    = read && !close_packet;
+  assign ends_early = is_read && s.index == msg_last && collapsed;
+  assign asks       = is_read && !ends_early && !(fresh && msg_failed);
 
   // ACK and NACK: do they come from the peer, and are they about what is in flight?
   logic live;  // Waits for answers.
@@ -802,23 +821,12 @@ module heddle_pdc_tx
       can_send_q <= '0;
       closing_q  <= '0;
       control_q  <= '0;
-      failed_q   <= '0;
       full_q     <= '0;
       owed_q     <= '0;
       cut_q      <= '0;
       alive_o    <= '0;
       stuck_o    <= '0;
-      read_q      <= '0;
-      collapsed_q <= '0;
     end else begin
-      if (enq_valid_i && enq_ready_o) begin
-        failed_q[enq_msg_i]    <= 1'b0;
-        read_q[enq_msg_i]      <= enq_read_i;
-        collapsed_q[enq_msg_i] <= 1'b0;
-      end
-      if (send_now && is_read && fresh && msg_failed) collapsed_q[msg] <= 1'b1;
-      if (fail_i) failed_q[fail_msg_i] <= 1'b1;
-      if (refused_i) failed_q[refused_msg_i] <= 1'b1;
       // What is due of a refused READ is known at its end, for which a packet must leave.
       if (ev_q == EvSend && fresh && !control_q[pdc_q] && !closed_window[pdc_q]) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;

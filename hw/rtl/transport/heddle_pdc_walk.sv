@@ -48,14 +48,14 @@ module heddle_pdc_walk
   output logic               queue_pop_o,
   output logic               queue_pass_o,
   output logic               queue_end_o,
-  input  logic [NumMsg-1:0]  failed_i,         // Payload of the message was lost.
   input  logic [SeqW-1:0]    seq_issued_i,
   input  logic [SeqW-1:0]    seq_done_i,
-  input  logic [NumMsg-1:0]  read_i,           // heddle_pdc_tx.
-  input  logic [NumMsg-1:0]  collapsed_i,
   input  logic [PdcWindow-1:0] held_i,         // WalkRestart: bit i: PSN `psn` + i had arrived.
-  output logic [MsgW-1:0]    answered_msg_o,   // heddle_return_rx: of this READ
-  input  logic               answered_i,       // a packet was answered.
+  output logic [MsgW-1:0]    msg_o,            // Of this message, in the same cycle: heddle_pdc_tx
+  input  logic               failed_i,         // lost its payload, or the peer refused it,
+  input  logic               read_i,           // it is a READ with data,
+  input  logic               collapsed_i,      // its last packet requests nothing;
+  input  logic               answered_i,       // heddle_return_rx took a packet of return data.
   input  logic [SeqW-1:0]    back_decided_i,   // Records of return data for heddle_place,
   input  logic [SeqW-1:0]    back_done_i,      // and those that are over.
 
@@ -160,12 +160,12 @@ module heddle_pdc_walk
   );
   assign to      = passed_q ? 32'(from_q) + 32'(queue_last_i) + 32'd1 : next_psn - ev_q.psn;
   assign touched = begun_q || (held_i & below(to_q) & ~below(from_q)) != '0;
-  assign answered_msg_o = msg_q;
+  assign msg_o   = msg_q;
   always_ff @(posedge clk_i) begin
     to_q    <= to < RodWindow ? to[SpanW-1:0] : SpanW'(RodWindow);
-    begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i);
-    lost_q  <= touched && rma && !failed_i[msg_q] && !refused_q[msg_q];
-    ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i[msg_q])));
+    begun_q <= (reached && !passed_q) || (read_i && answered_i);
+    lost_q  <= touched && rma && !failed_i && !refused_q[msg_q];
+    ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i)));
     if (take)                                               from_q <= '0;
     else if (state_q == StEnd && (!ends_q || done_ready_i)) from_q <= to_q;
   end
@@ -275,7 +275,7 @@ module heddle_pdc_walk
   logic [PktsW-1:0] asked;  // Packets of the head that ask for data, should it be a READ.
   assign done_valid_o = state_q == StEnd && ends;
   always_comb begin
-    asked         = PktsW'(queue_last_i) + PktsW'(!collapsed_i[msg_q]);
+    asked         = PktsW'(queue_last_i) + PktsW'(!collapsed_i);
     done_o        = '0;
     done_o.pdc    = ev_q.pdc;
     done_o.done.msg    = msg_q;
@@ -283,7 +283,7 @@ module heddle_pdc_walk
     if (ev_q.kind == WalkFail || ev_q.kind == WalkMove || restart) begin
       done_o.done.status = ev_q.status;
       done_o.done.detail = ev_q.detail;
-    end else if (read_i[msg_q]) begin
+    end else if (read_i) begin
       done_o.read    = 1'b1;
       done_o.packets = asked;
       if (refused_q[msg_q] && PktsW'(refused_at) < asked) done_o.packets = PktsW'(refused_at);
@@ -295,7 +295,7 @@ module heddle_pdc_walk
     if (refused_q[msg_q] || refused_now) begin
       done_o.done.status = StatusRemoteError;
       done_o.done.detail = refused_q[msg_q] ? 16'(refused_code) : ev_q.detail;
-    end else if (failed_i[msg_q]) begin
+    end else if (failed_i) begin
       done_o.done.status = StatusLocalAccess;
       done_o.done.detail = '0;
     end

@@ -201,4 +201,25 @@ package heddle_transport_pkg;
     logic [NumStat-1:0] stat;
   } verdict_t;
 
+  // How many of 8 bits are set, in two LUTs in a row: of 4 each, then the sum. Adders would be carry chains.
+  function automatic logic [2:0] ones_of_4(logic [3:0] bits);
+    logic two;
+    two          = (bits[0] & bits[1]) | (bits[2] & bits[3]) | ((bits[0] | bits[1]) & (bits[2] | bits[3]));
+    ones_of_4[0] = ^bits;
+    ones_of_4[1] = two & ~(&bits);
+    ones_of_4[2] = &bits;
+  endfunction
+  function automatic logic [3:0] ones_of_8(logic [7:0] bits);
+    logic [2:0] low, high;
+    logic       carry;
+    low          = ones_of_4(bits[3:0]);
+    high         = ones_of_4(bits[7:4]);
+    ones_of_8[0] = low[0] ^ high[0];
+    carry        = low[0] & high[0];
+    ones_of_8[1] = low[1] ^ high[1] ^ carry;
+    carry        = (low[1] & high[1]) | (carry & (low[1] | high[1]));
+    ones_of_8[2] = low[2] ^ high[2] ^ carry;
+    ones_of_8[3] = (low[2] & high[2]) | (carry & (low[2] | high[2]));
+  endfunction
+
 endpackage

@@ -236,7 +236,7 @@ module initiator_probe
   assign pkt_clear_psn_o = pkt.clear_psn;
   assign pkt_tpdcid_o = pkt.tpdcid;
 
-  logic [NumMsg-1:0]             failed;
+  logic                          failed;
   logic                          refused;
   logic [MsgW-1:0]               refused_msg;
   logic                          walk_valid, walk_ready, back_valid, back_ready;
@@ -250,8 +250,9 @@ module initiator_probe
   logic              due_valid, due_ready, lose_valid, lose_ready, end_valid, end_ready, idle_ends;
   return_due_t       due;
   return_end_t       walk_end;
-  logic [NumMsg-1:0] msg_read, msg_collapsed, answered_q;
-  logic [MsgW-1:0]   answered_msg;
+  logic [NumMsg-1:0] answered_q;
+  logic              msg_read, msg_collapsed;
+  logic [MsgW-1:0]   walk_msg;
   logic [PdcWindow-1:0] held;
   logic [PdcW-1:0]   lose_pdc;
   status_e           lose_status;
@@ -267,7 +268,8 @@ module initiator_probe
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i,
-    .alive_o, .full_o(pdc_full), .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o, .full_o(pdc_full), .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), 
+    .look_msg_i(walk_msg), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
@@ -304,7 +306,7 @@ module initiator_probe
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
     .queue_end_o(queue_end), .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
-    .held_i(held), .answered_msg_o(answered_msg), .answered_i(answered_q[answered_msg]),
+    .held_i(held), .msg_o(walk_msg), .answered_i(answered_q[walk_msg]),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
     .read_i(msg_read), .collapsed_i(msg_collapsed), .back_decided_i, .back_done_i,
     .lose_valid_o(lose_valid), .lose_ready_i(lose_ready), .lose_pdc_o(lose_pdc),

@@ -29,8 +29,7 @@ class PdcWalkTest : public testing::Test {
     dut_->queue_held_i = 1;
     dut_->queue_msg_i = kMessage;
     dut_->queue_last_i = last;
-    for (uint32_t& word : dut_->read_i.m_storage) word = 0;
-    dut_->read_i[kMessage / 32] = uint32_t{read} << kMessage % 32;
+    dut_->read_i = read;
   }
   void Tell(const rtl::PdcWalk& walk) {
     dut_->walk_valid_i = 1;
