@@ -470,7 +470,7 @@ module heddle_nic
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
   logic [NumPdc-1:0]             pdc_alive, pdc_stuck, back_gaps;
-  logic                          msg_read, msg_collapsed, msg_answered;  // Of the message that the walk is at.
+  logic                          msg_read, msg_collapsed, msg_answered;  // The walk's message.
   logic [MsgW-1:0]               walk_msg;
   logic [PdcWindow-1:0]          msg_held;
   logic [PdcW-1:0]               lose_pdc;

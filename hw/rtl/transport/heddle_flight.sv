@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets in flight of each PDC: sent, not arrived, not known to be lost. A stage behind the events that change them.
+// Packets in flight of each PDC: sent, not arrived, not known to be lost. One stage later than the events that change them.
 //
 // Kept:    one more for a packet that left; counted anew where an event names those in flight, or their number.
 // Closed:  no more packets than the congestion window may be in flight, but always one.
-// Rules:   what heddle_nscc is told of an event, with the packets that it acknowledged and lost.
+// Rules:   the event for heddle_nscc, with the packets that it acknowledged and lost.
 // Latency: `closed_o` two cycles after `event_i`, `rule_o` in the next one. `flight_o` one cycle after `look_pdc_i`, with
 //          all events of earlier cycles but the last one.
 
@@ -27,6 +27,7 @@ module heddle_flight
   input  logic                 counted_i,    // These are in flight, `left_i` before some of them were lost.
   input  logic [PdcWindow-1:0] left_i,
   input  logic [PdcWindow-1:0] flight_i,
+  input  logic                 keep_i,       // A window that is closed remains so until the next event.
   input  logic                 fixed_i,      // This is their number, 0 if it is negative, PdcWindow at most.
   input  logic [31:0]          out_i,
 
@@ -55,7 +56,7 @@ module heddle_flight
     ones = FlightW'(low) + FlightW'(high);
   endfunction
 
-  logic                 event_q, limited_q, sent_q, counted_q, fixed_q, rule_q, lost_one_q, lost_all_q;
+  logic                 event_q, limited_q, sent_q, counted_q, keep_q, fixed_q, rule_q, lost_one_q, lost_all_q;
   logic [PdcW-1:0]      pdc_q;
   logic [FlightW-1:0]   allowed_q;
   logic [PdcWindow-1:0] left_set_q, flight_set_q;
@@ -76,6 +77,7 @@ module heddle_flight
     allowed_q    <= allowed_i;
     sent_q       <= sent_i;
     counted_q    <= counted_i;
+    keep_q       <= keep_i;
     fixed_q      <= fixed_i;
     left_set_q   <= left_i;
     flight_set_q <= flight_i;
@@ -125,7 +127,7 @@ module heddle_flight
   logic [NumPdc-1:0] closed_q;
   assign event_o  = event_q;
   assign pdc_o    = pdc_q;
-  assign closes_o = limited_q && (counted_q && !fixed_q ? closes_counted : closes_moved);
+  assign closes_o = limited_q && (keep_q || (counted_q && !fixed_q ? closes_counted : closes_moved));
   assign closed_o = closed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)      closed_q        <= '0;

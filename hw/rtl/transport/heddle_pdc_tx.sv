@@ -86,10 +86,10 @@ module heddle_pdc_tx
   input  logic [MsgW-1:0]    fail_msg_i,
   input  logic               refused_i,        // heddle_pdc_walk: the peer refused a message.
   input  logic [MsgW-1:0]    refused_msg_i,
-  input  logic [MsgW-1:0]    look_msg_i,       // Of this message, in the same cycle:
+  input  logic [MsgW-1:0]    look_msg_i,       // Asynchronous read: of this message
   output logic               failed_o,         // its payload is lost, or it was refused,
   output logic               read_o,           // it is a READ with data,
-  output logic               collapsed_o,      // its last packet asks for nothing.
+  output logic               collapsed_o,      // its last packet requests nothing.
 
   output logic               pkt_valid_o,
   input  logic               pkt_ready_i,
@@ -171,7 +171,7 @@ module heddle_pdc_tx
   } identity_t;
 
   typedef enum logic [3:0] {
-    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvDue, EvWindow, EvSend
+    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvDue, EvLost, EvWindow, EvSend
   } event_e;
 
   localparam int unsigned PktDepth = 8;
@@ -189,6 +189,10 @@ module heddle_pdc_tx
 
   // --------------------------------------------------------- stage 0: choose
   event_e          ev, ev_q;
+  logic            passed_valid, passed_room, passed_idle;  // heddle_passed.
+  logic [PdcW-1:0] passed_pdc;
+  logic [15:0]     passed_spdcid, passed_spdcid_q;
+  logic [31:0]     passed_psn, passed_psn_q;
   logic [PdcW-1:0] pdc, pdc_q;
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
@@ -203,9 +207,9 @@ module heddle_pdc_tx
   logic [PdcW-1:0]   scan_pdc;
   logic [31:0]       first_at;
   logic [NumPdc-1:0] closed_window;                  // By heddle_flight: nothing more may be in flight.
-  logic              counting, count_closes;         // It is one stage behind; an event closes it.
+  logic              counting, count_closes;         // It is one stage later; an event closes it.
   logic [PdcW-1:0]   count_pdc;
-  logic [FlightW-1:0] flight;                        // Of the PDC in stage 1, without an event just before that.
+  logic [FlightW-1:0] flight;                        // The PDC in stage 1 has so many, without an event just before.
   logic              clear_q, clears_by_request_q;
 
   // Data that is due comes at once: with a congestion window it is no more than a queue that trims takes of some peers.
@@ -243,7 +247,10 @@ module heddle_pdc_tx
     end else if (leave_any && walk_room) begin
       ev  = EvLeave;
       pdc = leave_pdc;
-    end else if (ack_valid_i && walk_room) begin
+    end else if (passed_valid && walk_room) begin
+      ev  = EvLost;
+      pdc = passed_pdc;
+    end else if (ack_valid_i && walk_room && passed_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
     end else if (window_valid) begin
@@ -259,6 +266,7 @@ module heddle_pdc_tx
   assign due_ready_o  = ev == EvDue;
 
   ack_event_t ack_q;
+  logic [31:0] acked_q, acked_two_q;  // The PSN after those that it acknowledges; after one more.
   pdc_back_t  back_q;
   logic       open_again_q, open_rud_q;
   logic [31:0] open_psn_q;
@@ -269,6 +277,10 @@ module heddle_pdc_tx
     open_psn_q   <= open_peer_i.start_psn;
     open_rud_q   <= open_peer_i.rud;
     came_q       <= due_i;
+    passed_psn_q    <= passed_psn;
+    passed_spdcid_q <= passed_spdcid;
+    acked_q         <= ack_i.cack + 32'd1;
+    acked_two_q     <= ack_i.cack + 32'd2;
     if (ack_valid_i)  ack_q  <= ack_i;
     if (back_valid_i) back_q <= back_i;
   end
@@ -372,8 +384,8 @@ module heddle_pdc_tx
   assign patience   = port_i.dead_ticks - age;
   assign again      = age < port_i.rto_max_ticks ? age : port_i.rto_max_ticks;
 
-  // Of each message, here and for the walk: its payload cannot be read, or the peer refused it, so that it is not worth
-  // sending; it is a READ; the last packet of it is no request any more.
+  // A message, here and for the walk: its payload cannot be read, or the peer refused it, so that it is not worth
+  // sending; it is a READ; its last packet is no request any more.
   logic lost, denied, read, collapsed, walk_lost, walk_denied, enq, collapse_now;
   logic lost_rdy, denied_rdy, collapsed_rdy;
   logic is_read, ends_early, asks;
@@ -422,8 +434,8 @@ module heddle_pdc_tx
   assign refused        = is_error && nack_in_window;
   assign behind         = s.una - 32'd1 - ack_q.psn;
   assign repeated       = is_answer && behind < 32'(2 * RodWindow);
-  assign acked          = ack_q.cack + (answered ? 32'd2 : 32'd1);
-  assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
+  assign acked          = answered ? acked_two_q : acked_q;
+  assign ack_in_window  = answered ? acked_two_q - s.una <= s.top - s.una : acked_q - s.una <= s.top - s.una;
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
   assign advanced       = ack_in_window && acked != s.una;
   assign awaits         = s.state == PdcOpen && s.una == s.top && s.due != '0;
@@ -567,28 +579,41 @@ module heddle_pdc_tx
   // ------------------------------------------------- selective acknowledgement
   logic             stale, timed_out, sack_ack, sack_lose, sack_step;
   logic             sack_news, sack_back, sack_skip, sack_above;
-  logic [31:0]      una;  // Behind what the ACK acknowledges.
   logic [31:0]      next;
   logic [SackW-1:0] sack_advance;
   sack_t            sack;
-  logic [PdcWindow-1:0] sack_left, sack_flight;
+  logic             sack_pass, judged, keep_closed;
+  logic [31:0]      past;
+  logic [PdcWindow-1:0] sack_left, sack_flight, sack_held;
   logic [31:0]      out;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
-  assign una       = sack_ack && ack_in_window ? acked : s.una;
   assign next      = s.nxt - s.una;
   assign sack_step = step_now && s.rud && !fresh && !close_packet;
   assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
   assign sack_lose = s.rud && (timed_out || resend_now || refusal);
-  assign sack_advance = ack_in_window ? SackW'(acked - s.una) : '0;
+  assign sack_advance = !(sack_ack && ack_in_window) ? '0 : answered ? SackW'(acked_two_q - s.una) : SackW'(acked_q - s.una);
+  assign past      = passed_psn_q - s.una;  // Not if it was acknowledged meanwhile.
+  assign sack_pass = ev_q == EvLost && live && s.rud && passed_spdcid_q == id.spdcid && past <= 32'(PdcWindow);
+  // A closed window stays so until it is known what is lost: that leaves first.
+  assign judged      = sack_ack && (s.sack.held != '0 || (ack_q.sack && ack_q.sack_bitmap != '0));
+  assign keep_closed = judged && closed_window[pdc_q];
+  heddle_passed u_passed (
+    .clk_i, .rst_ni, .reorder_i(transport_i.reorder),
+    .valid_i(judged), .always_i(keep_closed), .room_o(passed_room), .pdc_i(pdc_q), .spdcid_i(id.spdcid), .una_i(s.una),
+    .advance_i(sack_advance), .held_i(sack_held),
+    .valid_o(passed_valid), .ready_i(ev == EvLost), .pdc_o(passed_pdc), .spdcid_o(passed_spdcid), .psn_o(passed_psn),
+    .idle_o(passed_idle)
+  );
   heddle_sack u_sack (
     .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
-    .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
+    .next_i($signed(next) < 0 ? '0 : SackW'(next)),
     .ack_i(sack_ack), .advance_i(sack_advance),
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
+    .pass_i(sack_pass), .past_i(past[SackW-1:0]),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(refused_in[SackW-2:0]),
-    .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
+    .state_o(sack), .news_o(sack_news), .held_o(sack_held), .back_o(sack_back), .skip_o(sack_skip),
     .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
   );
 
@@ -680,12 +705,14 @@ module heddle_pdc_tx
             d.rto_shift = '0;
             timer_d.at  = now_q + port_i.rto_ticks;
           end
-          if (sack_back && !s.repositioning) begin
-            d.repositioning = 1'b1;
-            walk_push       = 1'b1;
-            walk_d.kind     = WalkReturn;
-            walk_d.psn      = una;
-          end
+        end
+      end
+      EvLost: begin
+        if (sack_back && !s.repositioning) begin
+          d.repositioning = 1'b1;
+          walk_push       = 1'b1;
+          walk_d.kind     = WalkReturn;
+          walk_d.psn      = s.una;
         end
       end
       EvBack: begin
@@ -877,6 +904,8 @@ module heddle_pdc_tx
     end else if (ev_q == EvAck && (resend_now || trim_now)) begin
       rule             = ruled;
       rule_event.trim  = trims;
+    end else if (sack_pass) begin
+      rule             = ruled;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && !s.rud && ack_in_window)) begin
       rule             = ruled;
       rule_event.ack   = 1'b1;
@@ -890,7 +919,8 @@ module heddle_pdc_tx
   heddle_flight u_flight (
     .clk_i, .rst_ni, .ready_o(flight_rdy),
     .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
-    .sent_i(send_now), .counted_i(sack_ack || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .keep_i(keep_closed),
     .fixed_i(!d.rud || open_now), .out_i(out),
     .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(lost_one), .lost_all_i(lost_all),
     .rule_o(rule_valid), .rule_event_o(rule_counted),
@@ -1076,7 +1106,7 @@ module heddle_pdc_tx
   logic [31:0] until_deadline;
   assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !counting && !scan_hit &&
+  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !counting && passed_idle && !scan_hit &&
                   !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i && !due_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);

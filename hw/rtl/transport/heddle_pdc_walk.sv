@@ -51,7 +51,7 @@ module heddle_pdc_walk
   input  logic [SeqW-1:0]    seq_issued_i,
   input  logic [SeqW-1:0]    seq_done_i,
   input  logic [PdcWindow-1:0] held_i,         // WalkRestart: bit i: PSN `psn` + i had arrived.
-  output logic [MsgW-1:0]    msg_o,            // Of this message, in the same cycle: heddle_pdc_tx
+  output logic [MsgW-1:0]    msg_o,            // This message, in the same cycle: heddle_pdc_tx
   input  logic               failed_i,         // lost its payload, or the peer refused it,
   input  logic               read_i,           // it is a READ with data,
   input  logic               collapsed_i,      // its last packet requests nothing;

@@ -82,7 +82,7 @@ module heddle_return_tx
   } record_t;
 
   typedef enum logic [2:0] {
-    EvNone, EvJob, EvTimer, EvAck, EvSweep, EvWindow, EvSend
+    EvNone, EvJob, EvTimer, EvLost, EvAck, EvSweep, EvWindow, EvSend
   } event_e;
 
   localparam int unsigned RecordW  = $bits(record_t);
@@ -100,6 +100,10 @@ module heddle_return_tx
 
   // --------------------------------------------------------- stage 0: choose
   event_e          ev, ev_q;
+  logic            passed_valid, passed_room, passed_idle;  // heddle_passed.
+  logic [PdcW-1:0] passed_pdc;
+  logic [15:0]     passed_spdcid, passed_spdcid_q;
+  logic [31:0]     passed_psn, passed_psn_q;
   logic [PdcW-1:0] pdc, pdc_q;
   logic            ready, pkt_room, timer_due;
   logic [PdcW-1:0] timer_pdc;
@@ -107,15 +111,15 @@ module heddle_return_tx
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
-  logic [NumPdc-1:0]              can_send_q, may_send;
-  logic [NumPdc-1:0][ReturnW-1:0] next_q;      // Record that `nxt` names.
-  logic                           send_any;
-  logic [PdcW-1:0]                send_pdc;
-  logic [RecordAW-1:0]            sweep_q;
-  logic [NumPdc-1:0]              closed_window;  // By heddle_flight: nothing more may be in flight.
-  logic                           counting, unused_closes;  // It is one stage behind.
-  logic [PdcW-1:0]                unused_count_pdc;
-  logic [FlightW-1:0]             flight;         // Of the PDC in stage 1, without an event just before that.
+  logic [NumPdc-1:0]   can_send_q, may_send;
+  logic                send_any;
+  logic [PdcW-1:0]     send_pdc;
+  logic [ReturnW-1:0]  next_record;             // That `nxt` of the PDC names.
+  logic [RecordAW-1:0] sweep_q;
+  logic [NumPdc-1:0]   closed_window;           // By heddle_flight: nothing more may be in flight.
+  logic                counting, unused_closes; // It is one stage later.
+  logic [PdcW-1:0]     unused_count_pdc;
+  logic [FlightW-1:0]  flight;                  // The PDC in stage 1 has so many, without an event just before.
 
   // A PDC in stage 1 is left alone: its next record is just changing.
   always_comb begin
@@ -138,7 +142,10 @@ module heddle_return_tx
     end else if (timer_due) begin
       ev  = EvTimer;
       pdc = timer_pdc;
-    end else if (ack_valid_i) begin
+    end else if (passed_valid) begin
+      ev  = EvLost;
+      pdc = passed_pdc;
+    end else if (ack_valid_i && passed_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
     end else if (sweep_valid_i && !sweep_done_o) begin
@@ -155,11 +162,15 @@ module heddle_return_tx
   assign ack_ready_o = ev == EvAck;
 
   return_job_t         job_q;
+  logic [31:0]         acked;  // The PSN after those that the ACK acknowledges.
   ack_event_t          ack_q;
   logic [RecordAW-1:0] swept_q;
   always_ff @(posedge clk_i) begin
     pdc_q   <= pdc;
     swept_q <= sweep_q;
+    acked   <= ack_i.cack + 32'd1;
+    passed_psn_q    <= passed_psn;
+    passed_spdcid_q <= passed_spdcid;
     if (job_valid_i) job_q <= job_i;
     if (ack_valid_i) ack_q <= ack_i;
   end
@@ -187,8 +198,12 @@ module heddle_return_tx
   );
   heddle_mem #(.Width(RecordW), .Depth(NumPdc * ReturnWindow), .Init(1'b0)) u_records (
     .clk_i, .rst_ni, .wen_i(record_wen), .waddr_i(record_waddr), .wdata_i(record_wdata),
-    .raddr_i(ev == EvSweep ? sweep_q : {pdc, next_q[pdc]}), .rdata_o(record),
+    .raddr_i(ev == EvSweep ? sweep_q : {pdc, next_record}), .rdata_o(record),
     .error_o(unused_record_err), .ready_o(unused_record_rdy)
+  );
+  // Read in the cycle of the choice, of events before the one in stage 1: no send follows on that.
+  heddle_lookup #(.Width(ReturnW), .Depth(NumPdc)) u_next (
+    .clk_i, .wen_i(state_wen), .waddr_i(pdc_q), .wdata_i(d.nxt[ReturnW-1:0]), .raddr_i(pdc), .rdata_o(next_record)
   );
   // Congestion windows, as heddle_nscc said last.
   logic [FlightW-1:0] window_new, allowed;
@@ -202,7 +217,7 @@ module heddle_return_tx
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
   logic [31:0] timer_at, timer_at_d;
-  logic [31:0] rto, backoff, acked, in_flight, out, ack_ahead;
+  logic [31:0] rto, backoff, in_flight, out, ack_ahead;
   logic        known, advanced, in_window, nacked_in_window, taken, resend_now, trim_now, refuse_now, end_now, send_now;
 
   // Doubles `base` `shift` times, up to `limit`.
@@ -218,7 +233,6 @@ module heddle_return_tx
 
   assign known = s.open && ack_q.dpdcid == route.spdcid && ack_q.spdcid == route.dpdcid &&
                  ack_q.fa == route.fa;
-  assign acked            = ack_q.cack + 32'd1;
   assign in_window        = (acked - s.una) <= (s.top - s.una);
   assign advanced         = in_window && acked != s.una;
   assign ack_ahead        = ack_q.psn - s.una;
@@ -260,28 +274,43 @@ module heddle_return_tx
   // ------------------------------------------------- selective acknowledgement
   logic             stale, timed_out, sack_ack, sack_lose, sack_step, repeated_loss, worth_again;
   logic             sack_news, sack_back, sack_skip, sack_above;
-  logic [31:0]      una;  // Behind what the ACK acknowledges.
   logic [31:0]      next;
   sack_t            sack;
-  logic [PdcWindow-1:0] sack_left, sack_flight;
+  logic             sack_pass, judged, keep_closed;
+  logic [SackW-1:0] sack_advance;
+  logic [31:0]      past;
+  logic [PdcWindow-1:0] sack_left, sack_flight, sack_held;
   // A NACK about what was sent again before may be late; it counts when no pass is under way that it could be about.
   assign repeated_loss = (ack_q.psn - s.una) < 32'(s.sack.again);
   assign worth_again   = repeated_loss ? fresh : 32'(s.sack.again) < s.top - s.una;
   assign stale         = !in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack      = ev_q == EvAck && known && !ack_q.nack && route.rud && (in_window || stale);
-  assign una           = sack_ack && in_window ? acked : s.una;
   assign next          = s.nxt - s.una;
   assign sack_step     = step_now && route.rud && !fresh;
   assign timed_out     = fired && !s.waiting && !end_now;
   assign sack_lose     = route.rud && (timed_out || resend_now || refuse_now);
+  assign sack_advance  = sack_ack && in_window ? SackW'(acked - s.una) : '0;
+  assign past          = passed_psn_q - s.una;  // Not if it was acknowledged meanwhile.
+  assign sack_pass     = ev_q == EvLost && s.open && route.rud && passed_spdcid_q == route.spdcid && past <= 32'(PdcWindow);
+  // A closed window stays so until it is known what is lost: that leaves first.
+  assign judged      = sack_ack && (s.sack.held != '0 || (ack_q.sack && ack_q.sack_bitmap != '0));
+  assign keep_closed = judged && closed_window[pdc_q];
+  heddle_passed u_passed (
+    .clk_i, .rst_ni, .reorder_i(transport_i.reorder),
+    .valid_i(judged), .always_i(keep_closed), .room_o(passed_room), .pdc_i(pdc_q), .spdcid_i(route.spdcid), .una_i(s.una),
+    .advance_i(sack_advance), .held_i(sack_held),
+    .valid_o(passed_valid), .ready_i(ev == EvLost), .pdc_o(passed_pdc), .spdcid_o(passed_spdcid), .psn_o(passed_psn),
+    .idle_o(passed_idle)
+  );
   heddle_sack u_sack (
     .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
-    .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
-    .ack_i(sack_ack), .advance_i(in_window ? SackW'(acked - s.una) : '0),
+    .next_i($signed(next) < 0 ? '0 : SackW'(next)),
+    .ack_i(sack_ack), .advance_i(sack_advance),
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
+    .pass_i(sack_pass), .past_i(past[SackW-1:0]),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(ack_ahead[SackW-2:0]),
-    .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
+    .state_o(sack), .news_o(sack_news), .held_o(sack_held), .back_o(sack_back), .skip_o(sack_skip),
     .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
   );
 
@@ -325,7 +354,6 @@ module heddle_return_tx
           d.rto_shift = '0;
           timer_at_d  = now_q + port_i.rto_ticks;
         end
-        if (sack_ack && sack_back) d.nxt = una;
         if (resend_now || refuse_now || (trim_now && ack_ahead < in_flight)) d.nxt = s.una;
         if (refuse_now) begin
           d.waiting       = 1'b1;
@@ -334,6 +362,9 @@ module heddle_return_tx
           timer_on_d      = 1'b1;
           timer_at_d      = now_q + backoff;
         end
+      end
+      EvLost: begin
+        if (sack_back) d.nxt = s.una;
       end
       EvTimer: begin
         if (fired) begin
@@ -379,12 +410,10 @@ module heddle_return_tx
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       can_send_q <= '0;
-      next_q     <= '0;
       room_q     <= '1;
       holds_q    <= '0;
     end else if (state_wen) begin
       can_send_q[pdc_q] <= can_send_d;
-      next_q[pdc_q]     <= d.nxt[ReturnW-1:0];
       holds_q[pdc_q]    <= held != '0;
       room_q[pdc_q]     <= held <= 32'(ReturnWindow - JobsUnderWay);
     end
@@ -501,6 +530,8 @@ module heddle_return_tx
     end else if (resend_now || trim_now) begin
       rule               = ruled;
       rule_event.trim    = trims;
+    end else if (sack_pass) begin
+      rule               = ruled;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && in_window)) begin
       rule               = ruled;
       rule_event.ack     = 1'b1;
@@ -511,7 +542,8 @@ module heddle_return_tx
   heddle_flight u_flight (
     .clk_i, .rst_ni, .ready_o(flight_rdy),
     .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
-    .sent_i(send_now), .counted_i(sack_ack || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .keep_i(keep_closed),
     .fixed_i(!route.rud || !d.open || opens), .out_i(out),
     .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(trims && !route.rud && resend_now),
     .lost_all_i(!trims && !route.rud && resend_now), .rule_o(rule_valid), .rule_event_o(rule_counted),
@@ -538,7 +570,7 @@ module heddle_return_tx
   assign until_deadline   = scan_at - now_q;
   assign deadline_valid_o = scan_deadline;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready && clean && nscc_idle && ev == EvNone && ev_q == EvNone && !counting && !timer_due && !(|may_send) &&
+  assign idle_o = ready && clean && nscc_idle && ev == EvNone && ev_q == EvNone && !counting && passed_idle && !timer_due && !(|may_send) &&
                   pkt_count == '0 && !job_valid_i && !ack_valid_i && !sweep_valid_i &&
                   !(scan_deadline && $signed(until_deadline) <= 0);
 

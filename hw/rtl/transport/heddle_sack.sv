@@ -4,9 +4,9 @@
 // Combinational: one event changes the record. Positions count from the oldest PSN that was unacknowledged before the
 // event, but those of `state_o` from the oldest one after it: an ACK's advance is the last step.
 //
-// Lost:      a PSN counts as lost when `reorder_i` later ones arrived (0 counts as 1), or when
+// Lost:      a PSN counts as lost when enough later ones arrived (heddle_passed, some cycles after the ACK), or when
 //            it is told so: of all that did not arrive, or of one.
-// Once:      what was sent again counts as lost anew only when `reorder_i` PSNs arrived that were
+// Once:      a retransmitted PSN counts as lost anew only when so many PSNs arrived that were
 //            first sent after that: once in a round trip.
 // Selective: of a pass over all that is out, `skip_o` names what is not to be sent.
 
@@ -17,7 +17,6 @@ module heddle_sack
   input  sack_t               state_i,
   input  logic [SackW-1:0]    out_i,      // PSNs that were sent.
   input  logic [SackW-1:0]    next_i,     // The one to send next.
-  input  logic [7:0]          reorder_i,
 
   // At most one event.
   input  logic                ack_i,
@@ -25,22 +24,23 @@ module heddle_sack
   input  logic                sack_i,     // The next two are valid.
   input  logic [31:0]         base_i,     // Position of bit 0, signed.
   input  logic [PdcWindow-1:0] bitmap_i,
+  input  logic                pass_i,     // heddle_passed: positions before `past_i` are lost, unless they arrived
+  input  logic [SackW-1:0]    past_i,     // or count as lost already.
   input  logic                lose_i,     // What did not arrive is lost,
   input  logic                anew_i,     // also what was sent again.
   input  logic                trim_i,     // The one at `trim_at_i` is lost, unless it arrived.
   input  logic [SackW-2:0]    trim_at_i,
-  input  logic                step_i,     // The pass goes on behind `next_i`.
+  input  logic                step_i,     // The pass continues after `next_i`.
 
   output sack_t               state_o,
   output logic                news_o,     // ACK: something arrived of which nothing was known.
-  output logic                back_o,     // ACK: something is lost that the pass is already past.
+  output logic [PdcWindow-1:0] held_o,    // ACK: what arrived, before the advance.
+  output logic                back_o,     // Something is lost that the pass is already past.
   output logic                skip_o,
   output logic                above_o,    // Something behind `next_i` arrived.
-  output logic [PdcWindow-1:0] left_o,    // In flight behind the ACK, before more are lost;
-  output logic [PdcWindow-1:0] flight_o   // behind the event, unless that is a step.
+  output logic [PdcWindow-1:0] left_o,    // In flight before more are lost;
+  output logic [PdcWindow-1:0] flight_o   // after the event, unless that is a step.
 );
-  localparam int unsigned EnoughW = 4;
-
   // The first `n` positions.
   function automatic logic [PdcWindow-1:0] low(logic [SackW-1:0] n);
     for (int unsigned i = 0; i < PdcWindow; i++) low[i] = n[SackW-1] || n[SackW-2:0] > (SackW - 1)'(i);
@@ -75,32 +75,24 @@ module heddle_sack
   assign arrived = ack_i && sack_i ? reported & sent : '0;
   assign held    = state_i.held | arrived;
 
-  // ------------------------------------------------------------------ what is lost
-  logic [EnoughW-1:0] enough;
-  logic [SackW-1:0]   past;      // Of what does not count as acknowledged, this and all before is passed.
-  logic               some_past;
-  assign enough = reorder_i == '0 ? EnoughW'(1)
-                : (reorder_i > 8'(2 ** EnoughW - 1) ? '1 : reorder_i[EnoughW-1:0]);
-  heddle_passed #(.EnoughW(EnoughW)) u_passed (.held_i(held), .enough_i(enough), .end_o(past));
-  assign some_past = past > advance_i;
+  assign held_o  = held;
+  assign news_o  = ack_i && (arrived & ~state_i.held & ~acked) != '0;
 
-  // What was sent again before counts unless a round trip ends with this ACK.
-  logic                 retried, new_round, fresh, fresh_back;
+  // ------------------------------------------------------------------ what is lost
+  // Former retransmissions count unless a round trip ends.
+  logic                 new_round, fresh, fresh_back;
   logic [PdcWindow-1:0] newly, newly_round;
-  assign retried     = state_i.again > advance_i || (state_i.tried & ~acked) != '0;
-  assign new_round   = retried && some_past && past >= state_i.round;
-  assign newly_round = low(past) & ~acked & ~held & ~state_i.told;
+  assign new_round   = (state_i.again != '0 || state_i.tried != '0) && past_i != '0 && past_i >= state_i.round;
+  assign newly_round = low(past_i) & ~state_i.held & ~state_i.told;
   assign newly       = newly_round & ~low(state_i.again) & ~state_i.tried;
   assign fresh       = new_round ? newly_round != '0 : newly != '0;
   assign fresh_back  = new_round ? (newly_round & low(next_i)) != '0 : (newly & low(next_i)) != '0;
-  assign news_o      = ack_i && (arrived & ~state_i.held & ~acked) != '0;
-  assign back_o      = ack_i && fresh_back;
+  assign back_o      = pass_i && fresh_back;
 
-  sack_t s;  // Of an ACK, before the advance.
+  sack_t s;  // Once these are lost.
   always_comb begin
-    s      = state_i;
-    s.held = held;
-    if (fresh && past > state_i.lost) s.lost = past;
+    s = state_i;
+    if (fresh && past_i > state_i.lost) s.lost = past_i;
     if (new_round) begin
       s.round = out_i;
       s.again = '0;
@@ -123,7 +115,7 @@ module heddle_sack
   assign due_then  = due(s.lost, s.again, s.told, s.tried);
   always_comb begin
     flight_o = left_o;
-    if (ack_i)       flight_o = flying & ~due_then;
+    if (pass_i)      flight_o = flying & ~due_then;
     else if (lose_i) flight_o = anew_i ? '0 : flying & (low(state_i.again) | state_i.tried) & ~state_i.told;
     else if (trim_i) flight_o = left_o & ~trimmed;
   end
@@ -132,13 +124,14 @@ module heddle_sack
   always_comb begin
     state_o = state_i;
     if (ack_i) begin
-      state_o.held  = s.held >> advance_i;
-      state_o.lost  = less(s.lost, advance_i);
-      state_o.again = less(s.again, advance_i);
-      state_o.round = less(s.round, advance_i);
-      state_o.told  = (s.told & ~held) >> advance_i;
-      state_o.tried = (s.tried & ~held) >> advance_i;
+      state_o.held  = held >> advance_i;
+      state_o.lost  = less(state_i.lost, advance_i);
+      state_o.again = less(state_i.again, advance_i);
+      state_o.round = less(state_i.round, advance_i);
+      state_o.told  = (state_i.told & ~held) >> advance_i;
+      state_o.tried = (state_i.tried & ~held) >> advance_i;
     end
+    if (pass_i) state_o = s;
     if (lose_i) begin
       if (anew_i) begin
         state_o.again   = '0;

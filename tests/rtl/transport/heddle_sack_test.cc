@@ -3,8 +3,9 @@
 #include <bit>
 #include <cstdint>
 #include <random>
+#include <vector>
 
-#include "Vheddle_sack.h"
+#include "Vsack_probe.h"
 #include "gtest/gtest.h"
 #include "hw/soft/rules/loss.h"
 #include "rtl/records.h"
@@ -25,6 +26,18 @@ class SackTest : public testing::Test {
   SackTest() {
     dut_.reorder_i = 3;
     dut_.out_i = kWindow;
+    dut_.rst_ni = 0;
+    Clock();
+    dut_.rst_ni = 1;
+    Clock();
+  }
+  ~SackTest() override { dut_.final(); }
+
+  void Clock() {
+    dut_.clk_i = 0;
+    dut_.eval();
+    dut_.clk_i = 1;
+    dut_.eval();
   }
 
   void Settle() {
@@ -34,10 +47,11 @@ class SackTest : public testing::Test {
   void Take() {
     Settle();
     state_ = rtl::Sample<rtl::Sack>(dut_.state_o);
-    dut_.ack_i = dut_.step_i = dut_.lose_i = dut_.trim_i = 0;
+    Clock();
+    dut_.ack_i = dut_.step_i = dut_.lose_i = dut_.trim_i = dut_.pass_i = 0;
   }
   // `base`, as `out_i` and `next_i` of the test, counts from the PSN that is
-  // the oldest one behind the advance.
+  // the oldest one after the advance.
   void Ack(uint32_t advance, int32_t base, uint64_t bitmap) {
     const uint8_t out = dut_.out_i;
     const uint8_t next = dut_.next_i;
@@ -50,15 +64,36 @@ class SackTest : public testing::Test {
     dut_.advance_i = static_cast<uint8_t>(advance);
     dut_.base_i = static_cast<uint32_t>(base) + advance;
     dut_.bitmap_i = bitmap;
+    dut_.una_i = una_;
     Settle();
-    back_ = dut_.back_o;
     news_ = dut_.news_o;
     left_ = std::popcount(dut_.left_o);
-    flight_ = std::popcount(dut_.flight_o);
+    flight_ = left_;
     Take();
     dut_.out_i = out;
     dut_.next_i = next;
     dut_.advance_i = 0;
+    una_ += advance;
+    back_ = false;
+    while (!dut_.idle_o && !dut_.passed_o) {
+      Clock();
+    }
+    if (dut_.passed_o) {
+      Pass(dut_.passed_psn_o - una_);
+    }
+  }
+  // heddle_passed offers this.
+  void Pass(uint32_t past) {
+    dut_.pass_i = 1;
+    dut_.past_i = static_cast<uint8_t>(past);
+    dut_.passed_ready_i = 1;
+    Settle();
+    back_ = dut_.back_o;
+    EXPECT_EQ(std::popcount(dut_.left_o), left_);
+    flight_ = std::popcount(dut_.flight_o);
+    Take();
+    dut_.passed_ready_i = 0;
+    EXPECT_TRUE(dut_.idle_o);
   }
   void Lose(bool anew) {
     dut_.lose_i = 1;
@@ -90,10 +125,11 @@ class SackTest : public testing::Test {
     return sent;
   }
 
-  Vheddle_sack dut_;
+  Vsack_probe dut_;
   rtl::Sack state_;
   bool back_ = false, news_ = false;
   int left_ = 0, flight_ = 0;
+  uint32_t una_ = 0xffff'ff00;
 };
 
 TEST_F(SackTest, OneOf64IsSentAgainOnceAndNothingElse) {
@@ -194,8 +230,8 @@ struct Reference {
   int left = 0, flight = 0;
 };
 
-// Of the first `out` positions, those that did not arrive and do not wait to be
-// sent again.
+// The first `out` positions without those that arrived or wait for their
+// retransmission.
 int Flying(const rtl::Sack& state, uint64_t held, uint32_t out) {
   const uint64_t due =
       (Low(state.lost) & ~Low(state.again) & ~state.tried) | state.told;
@@ -229,6 +265,8 @@ Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
   }
   r.news = r.state.held != known;
   r.left = Flying(r.state, r.state.held, out);
+  r.state.told &= ~r.state.held;
+  r.state.tried &= ~r.state.held;
   const auto lost = [&](uint32_t p) {
     return p + 1 < kWindow &&
            static_cast<uint32_t>(std::popcount(r.state.held >> (p + 1))) >=
@@ -256,8 +294,6 @@ Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
   if (any) {
     r.state.lost = std::max(r.state.lost, end);
   }
-  r.state.told &= ~r.state.held;
-  r.state.tried &= ~r.state.held;
   r.flight = Flying(r.state, r.state.held, out);
   return r;
 }
@@ -295,8 +331,9 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
     const int32_t base = static_cast<int32_t>(below(140)) - 70;
     const uint64_t bitmap =
         (uint64_t{rng()} << 32 | rng()) & (uint64_t{rng()} << 32 | rng());
-    const Reference want = ReferenceAck(state_, advance, out, dut_.next_i,
-                                        std::clamp(reorder, 1u, 15u), base, bitmap);
+    const Reference want =
+        ReferenceAck(state_, advance, out, dut_.next_i,
+                     std::clamp(reorder, 1u, 15u), base, bitmap);
     Ack(advance, base, bitmap);
     ASSERT_EQ(news_, want.news);
     ASSERT_EQ(back_, want.back);
@@ -306,8 +343,8 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
   }
 }
 
-// What a loss that was told leaves in flight is what its record then names.
-TEST_F(SackTest, FlightBehindAToldLossIsThatOfTheRecord) {
+// A reported loss leaves in flight what its record then names.
+TEST_F(SackTest, FlightAfterAReportedLossIsThatOfTheRecord) {
   std::mt19937 rng(TestSeed());
   const auto below = [&rng](uint32_t n) {
     return static_cast<uint32_t>(rng() % n);
@@ -339,6 +376,49 @@ TEST_F(SackTest, FlightBehindAToldLossIsThatOfTheRecord) {
     Take();
     ASSERT_EQ(flight, Flying(state_, state_.held, out));
   }
+}
+
+// Each of many PDCs, whatever is in the pipeline and the queue of the others.
+TEST_F(SackTest, AcksOfManyPdcsArePassedInOrder) {
+  std::mt19937 rng(TestSeed());
+  struct Passed {
+    uint8_t pdc;
+    uint16_t spdcid;
+    uint32_t psn;
+    bool operator==(const Passed&) const = default;
+  };
+  std::vector<Passed> want, got;
+  bool room = false;
+  state_ = {};
+  for (int cycle = 0; cycle < 20'000; ++cycle) {
+    dut_.ack_i = room && rng() % 4 != 0;
+    dut_.pdc_i = static_cast<uint8_t>(rng());
+    dut_.spdcid_i = static_cast<uint16_t>(rng());
+    dut_.una_i = static_cast<uint32_t>(rng());
+    dut_.advance_i = static_cast<uint8_t>(rng() % 4);
+    dut_.sack_i = 1;
+    dut_.base_i = 0;
+    dut_.bitmap_i = rng() % 2 == 0 ? 0 : uint64_t{rng()} << 32 | rng();
+    dut_.always_i = rng() % 8 == 0;
+    dut_.passed_ready_i = rng() % 3 == 0;
+    Settle();
+    if (dut_.ack_i) {
+      const uint64_t passed = soft::rules::PassedBy(dut_.bitmap_i, 3);
+      const auto end = static_cast<uint32_t>(std::bit_width(passed));
+      if (dut_.always_i || end > dut_.advance_i) {
+        want.push_back({dut_.pdc_i, dut_.spdcid_i, dut_.una_i + end});
+      }
+    }
+    if (dut_.passed_o && dut_.passed_ready_i) {
+      got.push_back(
+          {dut_.passed_pdc_o, dut_.passed_spdcid_o, dut_.passed_psn_o});
+    }
+    room = dut_.room_o;
+    Clock();
+  }
+  EXPECT_GT(got.size(), 3'000u);
+  want.resize(got.size());  // The last ones are still there.
+  EXPECT_EQ(got, want);
 }
 
 // Before any retransmission, an ACK_CC makes the same PSNs lost.
