@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -72,7 +73,7 @@ class NamesTest : public ::testing::Test {
 
   // The machine's address on the wire with `port`.
   std::string Machine(uint16_t port) const {
-    sockaddr_in name = node.Name();
+    sockaddr_in name = IpName(node);
     name.sin_port = htons(port);
     return Text(name);
   }
@@ -82,12 +83,12 @@ class NamesTest : public ::testing::Test {
 
 TEST_F(NamesTest, AddressesOfTheMachineAreInsertedAsItsOneAddress) {
   const sockaddr_in addresses[] = {Make("127.0.0.1", 80), Make("127.0.1.1", 81),
-                                   node.Name(), Make("10.99.0.1", 82)};
+                                   IpName(node), Make("10.99.0.1", 82)};
   fi_addr_t indices[4] = {};
   ASSERT_EQ(fi_av_insert(node.av, addresses, 4, indices, 0, nullptr), 4);
   EXPECT_EQ(Lookup(indices[0]), Machine(80));
   EXPECT_EQ(Lookup(indices[1]), Machine(81));
-  EXPECT_EQ(Lookup(indices[2]), Text(node.Name()));
+  EXPECT_EQ(Lookup(indices[2]), Text(IpName(node)));
   EXPECT_EQ(Lookup(indices[3]), "10.99.0.1:82");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aliases of endpoints: fi_ep_alias.
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -50,7 +51,7 @@ TEST_F(AliasTest, HasItsOwnDefaultFlagsAndTheSameQueues) {
   sockaddr_in name = {};
   size_t length = sizeof(name);
   EXPECT_EQ(fi_getname(&alias->fid, &name, &length), 0);
-  EXPECT_EQ(name.sin_port, a->Name().sin_port);
+  EXPECT_EQ(name.sin_port, IpName(*a).sin_port);
   EXPECT_EQ(fi_close(&alias->fid), 0);
 }
 

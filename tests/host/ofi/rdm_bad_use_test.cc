@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -98,7 +99,7 @@ TEST_F(BadUseTest, CloseDoesNotWaitForASilentPeer) {
   // other tests before keeps theirs.
   ASSERT_EQ(setenv("FI_HEDDLE_DEAD_NS", "3600000000000", /*replace=*/1), 0);
   ASSERT_NO_FATAL_FAILURE(Open());
-  sockaddr_in nobody = b->Name();
+  sockaddr_in nobody = IpName(*b);
   nobody.sin_addr.s_addr = htonl(ntohl(nobody.sin_addr.s_addr) ^ 0x55);
   fi_addr_t to_nobody = FI_ADDR_UNSPEC;
   ASSERT_EQ(fi_av_insert(a->av, &nobody, 1, &to_nobody, 0, nullptr), 1);
@@ -133,7 +134,7 @@ TEST_F(BadUseTest, SilentPeerEndsInAnErrorThatNamesIt) {
   }
   ASSERT_NO_FATAL_FAILURE(Open());
   // An address at which there is no device, so that nothing answers.
-  sockaddr_in nobody = b->Name();
+  sockaddr_in nobody = IpName(*b);
   nobody.sin_addr.s_addr = htonl(ntohl(nobody.sin_addr.s_addr) ^ 0x55);
   nobody.sin_port = htons(4321);
   fi_addr_t to_nobody = FI_ADDR_UNSPEC;
@@ -162,15 +163,15 @@ TEST_F(BadUseTest, SilentPeerEndsInAnErrorThatNamesIt) {
 }
 
 TEST_F(BadUseTest, PortsAreClaimedOnce) {
-  Node first({.port = 5001});
+  Node first({.service = "5001"});
   ASSERT_TRUE(first.ok()) << fi_strerror(-first.result);
-  EXPECT_EQ(first.Name().sin_port, htons(5001));
+  EXPECT_EQ(IpName(first).sin_port, htons(5001));
   // Another function at the same address, and another endpoint of this one.
-  const Node second({.port = 5001});
+  const Node second({.service = "5001"});
   EXPECT_EQ(second.result, -FI_EADDRINUSE);
   fid_ep* bare = nullptr;
   ASSERT_EQ(fi_endpoint(first.domain, first.info.get(), &bare, nullptr), 0);
-  sockaddr_in name = first.Name();
+  sockaddr_in name = IpName(first);
   EXPECT_EQ(fi_setname(&bare->fid, &name, sizeof(name)), -FI_EADDRINUSE);
   name.sin_port = htons(5002);
   EXPECT_EQ(fi_setname(&bare->fid, &name, sizeof(name)), 0);
@@ -185,7 +186,7 @@ TEST_F(BadUseTest, PortsAreClaimedOnce) {
 TEST_F(BadUseTest, ShortNameBufferIsFilledAndToldTheSize) {
   Node node;
   ASSERT_TRUE(node.ok());
-  const sockaddr_in full = node.Name();
+  const sockaddr_in full = IpName(node);
   unsigned char part[6] = {0, 0, 0, 0, 0xee, 0xee};
   size_t length = 4;
   EXPECT_EQ(fi_getname(&node.ep->fid, part, &length), -FI_ETOOSMALL);

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -127,7 +128,7 @@ TEST_F(CallerMemoryTest, InjectCompleteMeansThatTheBufferMayBeOverwritten) {
 
 TEST_F(CallerMemoryTest, DestinationOfAnInfoServesTheVector) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const sockaddr_in name = b->Name();
+  const sockaddr_in name = IpName(*b);
   const auto* ip = reinterpret_cast<const uint8_t*>(&name.sin_addr);
   std::string node;
   for (int part = 0; part < 4; ++part) {

@@ -11,6 +11,7 @@ namespace heddle::test {
 namespace {
 
 constexpr int kPollsPerYield = 16;
+constexpr size_t kNameBytes = 256;
 
 // Test programs that run at the same time must not meet on the wire.
 class OwnWire : public ::testing::Environment {
@@ -77,7 +78,8 @@ InfoPointer GetInfo(const NodeOptions& options) {
   hints->rx_attr->op_flags = options.rx_op_flags;
   hints->fabric_attr->prov_name = strdup("heddle");
   fi_info* found = nullptr;
-  (void)fi_getinfo(options.api_version, nullptr, nullptr, 0, hints.get(),
+  (void)fi_getinfo(options.api_version, nullptr, options.service,
+                   options.service == nullptr ? 0 : FI_SOURCE, hints.get(),
                    &found);
   return InfoPointer(found);
 }
@@ -94,9 +96,6 @@ Node::Node(const NodeOptions& options) : options_(options) {
         strdup((std::string(options.device) + "0").c_str());
   }
   for (fi_info* each = info.get(); each != nullptr; each = each->next) {
-    if (each->src_addr != nullptr) {
-      static_cast<sockaddr_in*>(each->src_addr)->sin_port = htons(options.port);
-    }
     SetAuthKey(options.auth_key, &each->ep_attr->auth_key,
                &each->ep_attr->auth_key_size);
     SetAuthKey(options.domain_auth_key, &each->domain_attr->auth_key,
@@ -142,23 +141,21 @@ Node::~Node() {
   }
 }
 
-sockaddr_in Node::Name() const {
-  sockaddr_in name = {};
-  size_t length = sizeof(name);
-  EXPECT_EQ(fi_getname(&ep->fid, &name, &length), 0);
-  EXPECT_EQ(length, sizeof(name));
+std::vector<uint8_t> Node::Name() const {
+  std::vector<uint8_t> name(kNameBytes);
+  size_t bytes = name.size();
+  EXPECT_EQ(fi_getname(&ep->fid, name.data(), &bytes), 0);
+  name.resize(bytes);
   return name;
 }
 
 fi_addr_t Node::Insert(const Node& other) {
-  const sockaddr_in name = other.Name();
   fi_addr_t address = FI_ADDR_UNSPEC;
-  EXPECT_EQ(fi_av_insert(av, &name, 1, &address, 0, nullptr), 1);
+  EXPECT_EQ(fi_av_insert(av, other.Name().data(), 1, &address, 0, nullptr), 1);
   return address;
 }
 
-fid_ep* Node::OpenEndpoint(uint16_t port) {
-  static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(port);
+fid_ep* Node::OpenEndpoint() {
   fid_ep* more = nullptr;
   EXPECT_EQ(fi_endpoint(domain, info.get(), &more, nullptr), 0);
   EXPECT_EQ(fi_ep_bind(more, &tx_cq->fid, FI_TRANSMIT), 0);

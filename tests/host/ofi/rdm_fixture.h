@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -38,7 +37,7 @@ struct NodeOptions {
   uint64_t rx_op_flags = 0;
   uint64_t bind_flags = 0;  // FI_SELECTIVE_COMPLETION.
   int mr_mode = 0;
-  uint16_t port = 0;
+  const char* service = nullptr;  // A name of its own; null: the provider's.
   // 0: none given.
   uint32_t auth_key = 0;
   uint32_t domain_auth_key = 0;
@@ -77,12 +76,13 @@ class Node {
   ~Node();
 
   bool ok() const { return result == 0; }
-  sockaddr_in Name() const;
+  // As fi_getname returns it.
+  std::vector<uint8_t> Name() const;
   // Puts `other` into this node's vector.
   fi_addr_t Insert(const Node& other);
 
   // One more endpoint in the same domain on the same queue and vector.
-  fid_ep* OpenEndpoint(uint16_t port = 0);
+  fid_ep* OpenEndpoint();
 
   int result = 0;  // Of the first call that failed.
   InfoPointer info;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -534,7 +535,7 @@ TEST_F(MessageTest, SourceIsTheSendersIndex) {
   options.caps = FI_MSG | FI_SOURCE;
   ASSERT_NO_FATAL_FAILURE(Open(options));
   // Fillers, so that the sender's index differs from the receiver's own.
-  sockaddr_in filler = b->Name();
+  sockaddr_in filler = IpName(*b);
   for (uint16_t i = 0; i < 10; ++i) {
     filler.sin_port = htons(static_cast<uint16_t>(100 + i));
     ASSERT_EQ(fi_av_insert(b->av, &filler, 1, nullptr, 0, nullptr), 1);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -41,7 +42,7 @@ TEST_F(NeighboursTest, EndpointsAtOneAddressExchangeMessages) {
 TEST_F(NeighboursTest, AddressThatNobodyAnswersForIsNotInserted) {
   Open();
   ASSERT_FALSE(HasFatalFailure());
-  const sockaddr_in name = b->Name();
+  const sockaddr_in name = IpName(*b);
   const std::array<sockaddr_in, 3> addresses = {
       name, Address("10.9.8.99", 5000), name};
   std::array<fi_addr_t, 3> indices = {};

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rdm_fixture.h"
 
 namespace heddle::test {
@@ -188,7 +189,7 @@ TEST_F(RulesTest, InfoThatIsNoneOfOursOpensNoDomain) {
 TEST_F(RulesTest, NameIsSetOnceAndBeforeEnable) {
   Node node;
   ASSERT_TRUE(node.ok());
-  sockaddr_in name = node.Name();
+  sockaddr_in name = IpName(node);
   EXPECT_EQ(fi_setname(&node.ep->fid, &name, sizeof(name)), -FI_EOPBADSTATE);
   fid_ep* bare = nullptr;
   ASSERT_EQ(fi_endpoint(node.domain, node.info.get(), &bare, nullptr), 0);
@@ -250,7 +251,7 @@ TEST_F(RulesTest, CancelOfWhatWasNotPostedFindsNothing) {
 TEST_F(RulesTest, BadUseOfAVectorIsRefused) {
   ASSERT_NO_FATAL_FAILURE(Open());
   fid_av* av = a->av;
-  const sockaddr_in name = b->Name();
+  const sockaddr_in name = IpName(*b);
   fi_addr_t index = 0;
   int error = 0;
   EXPECT_EQ(fi_av_insert(av, &name, 1, &index, FI_PEEK, nullptr),
@@ -302,7 +303,7 @@ TEST_P(ModelTest, ControlCallsAreSafeBesideDataTransfer) {
   std::atomic<bool> stop{false};
   std::atomic<uint32_t> messages{0};
   std::thread control([&] {
-    sockaddr_in address = node.Name();
+    sockaddr_in address = IpName(node);
     std::vector<uint8_t> memory(10000);
     for (uint32_t i = 0; !stop; ++i) {
       // A simulated device is no faster than what is rung: a few a message.

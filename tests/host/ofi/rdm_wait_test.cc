@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for completions.
+#include <netinet/in.h>
 #include <poll.h>
 
 #include <thread>

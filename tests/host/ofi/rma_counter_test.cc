@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters, completions at the target, levels of completion and fences.
+#include <netinet/in.h>
 #include <rdma/fi_ext_heddle.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/rma_fixture.h"
 
 namespace heddle::test {
@@ -182,7 +183,7 @@ TEST_F(ErrorTest, ErrorNamesThePeerAndTheReason) {
   std::array<char, 200> text = {};
   (void)fi_cq_strerror(a->tx_cq, failure.prov_errno, failure.err_data,
                        text.data(), text.size());
-  const std::string port = std::to_string(ntohs(b->Name().sin_port));
+  const std::string port = std::to_string(ntohs(IpName(*b).sin_port));
   EXPECT_NE(std::string(text.data()).find(port), std::string::npos)
       << text.data();
   EXPECT_NE(std::string(text.data()).find("key"), std::string::npos);

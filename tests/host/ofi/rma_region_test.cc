@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration: keys, addresses, endpoints, and what a close promises.
+#include <netinet/in.h>
 #include <rdma/fi_ext_heddle.h>
 #include <sys/mman.h>
 #include <unistd.h>

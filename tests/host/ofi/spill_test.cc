@@ -13,6 +13,7 @@
 
 #include "hw/sim/frame/wire_address.h"
 #include "hw/sim/wire/wire_control.h"
+#include "tests/host/ofi/ip_name.h"
 #include "tests/host/ofi/spill_fixture.h"
 #include "tests/seed.h"
 
@@ -122,7 +123,7 @@ TEST_P(SpillModeTest, PeerThatLeavesEndsEachInErrorAndOthersGoOn) {
 
 TEST_P(SpillModeTest, ResetOfTheNicEndsEachInError) {
   ASSERT_NO_FATAL_FAILURE(OpenAndSpill());
-  const sockaddr_in name = a->Name();
+  const sockaddr_in name = IpName(*a);
   std::array<char, INET_ADDRSTRLEN> text;
   ASSERT_NE(inet_ntop(AF_INET, &name.sin_addr, text.data(), text.size()),
             nullptr);
@@ -262,7 +263,7 @@ class ChildNode {
     options.progress = FI_PROGRESS_AUTO;  // It answers, while it lives.
     const Node node(options);
     if (node.ok()) {
-      const sockaddr_in name = node.Name();
+      const sockaddr_in name = IpName(node);
       (void)!write(out, &name, sizeof(name));
     }
     for (;;) {
