@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 13;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x26becf9b524f88b4ull;
+inline constexpr uint64_t kContractHash = 0xd034bfe28ed49f3dull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -129,6 +129,8 @@ inline constexpr uint32_t kNsccFractionBits = 8u;
 inline constexpr uint32_t kNsccPacketBytes = 40u;
 // Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
 inline constexpr uint32_t kNsccAverageShift = 6u;
+// A base round trip that was measured below base_rtt_ns is measured anew each 2^nscc_base_shift ns. Unit: log2 ns.
+inline constexpr uint32_t kNsccBaseShift = 30u;
 // A queueing delay of up to the target / 2^nscc_no_delay_shift counts as none. Unit: log2.
 inline constexpr uint32_t kNsccNoDelayShift = 7u;
 // Where packets are trimmed, the target delay is the base round trip less its 2^-nscc_trim_target_shift. Unit: log2.

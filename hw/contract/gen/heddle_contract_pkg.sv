@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd13;
-  localparam logic [63:0] ContractHash = 64'h26becf9b524f88b4;
+  localparam logic [63:0] ContractHash = 64'hd034bfe28ed49f3d;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -125,6 +125,8 @@ package heddle_contract_pkg;
   localparam int unsigned NsccPacketBytes = 32'd40;
   // Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
   localparam int unsigned NsccAverageShift = 32'd6;
+  // A base round trip that was measured below base_rtt_ns is measured anew each 2^nscc_base_shift ns. Unit: log2 ns.
+  localparam int unsigned NsccBaseShift = 32'd30;
   // A queueing delay of up to the target / 2^nscc_no_delay_shift counts as none. Unit: log2.
   localparam int unsigned NsccNoDelayShift = 32'd7;
   // Where packets are trimmed, the target delay is the base round trip less its 2^-nscc_trim_target_shift. Unit: log2.

@@ -38,6 +38,7 @@ module heddle_nscc
   localparam int unsigned Average  = NsccAverageShift;  // Bits of an average behind the ns.
   localparam int unsigned WindowW  = 20 + Fraction;
   localparam int unsigned TimeW    = 24;  // ns.
+  localparam int unsigned PeriodW  = 32 - NsccBaseShift;
   localparam int unsigned BytesW   = 20;  // What one event can be about.
   // Without UDP or entropy header.
   localparam logic [23:0] HeaderBytes = 24'(PdsRequestBytes + SesStdBytes + CrcBytes + NsccPacketBytes);
@@ -47,7 +48,8 @@ module heddle_nscc
     logic [WindowW-1:0] cwnd;       // 2^-8 bytes.
     logic [31:0]        increase;
     logic [TimeW+Average-1:0] average;  // 2^-Average ns.
-    logic [TimeW-1:0]   base;
+    logic [TimeW-1:0]   base;       // The shortest round trip,
+    logic [PeriodW-1:0] period;     // as measured in this period.
     logic [31:0]        decreased_at;
     logic [31:0]        adjusted_at;
     logic [31:0]        adapted_at;
@@ -164,6 +166,7 @@ module heddle_nscc
 
   logic [BytesW-1:0]  bytes, lost;
   logic [TimeW-1:0]   base, delay_q, over_q;
+  logic               shorter, anew;          // The round trip is the base; a base that was too short ends.
   logic [TimeW+1:0]   much;
   logic               congested_q, losing_q, huge_q, past, none, period, due, adapts, changed, leave;
   logic [23:0]        fast;
@@ -199,7 +202,13 @@ module heddle_nscc
 
   assign bytes    = BytesW'(e_q.packets) * BytesW'(packet_q);
   assign lost     = BytesW'(e_q.lost) * BytesW'(packet_q);
-  assign base     = s_q.base == '0 || e_q.rtt < s_q.base ? e_q.rtt : s_q.base;
+  assign shorter  = s_q.base == '0 || e_q.rtt < s_q.base;
+  assign anew     = e_q.now[31 -: PeriodW] != s_q.period && s_q.base < base_q;
+  always_comb begin
+    base = s_q.base;
+    if (shorter)   base = e_q.rtt;
+    else if (anew) base = e_q.rtt < base_q ? e_q.rtt : base_q;
+  end
   assign much     = (TimeW+2)'(target_q) * (TimeW+2)'(NsccAdaptThreshold);
   assign past     = e_q.marked && s_q.ignore >= 24'(bytes);
   assign none     = !e_q.marked && delay_q <= target_q >> NsccNoDelayShift;
@@ -240,7 +249,10 @@ module heddle_nscc
       end
       StAck: begin
         d.achieved = most24({1'b0, s_q.achieved} + 25'(bytes));
-        if (e_q.rtt != '0) d.base = base;
+        if (e_q.rtt != '0) begin
+          d.base   = base;
+          d.period = e_q.now[31 -: PeriodW];
+        end
       end
       StAverage: d.average = s_q.average + (TimeW+Average)'(delay_q) - (TimeW+Average)'(s_q.average >> Average);
       StAdapt: begin

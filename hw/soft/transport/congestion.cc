@@ -59,9 +59,22 @@ void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
   Apply(size, now);
 }
 
+// The shortest. One sample that is too short must not last for ever: a base
+// below that of the settings, which it may rise to again, is taken anew in each
+// period. A base above it is the distance.
+void Congestion::TakeBase(uint32_t rtt_ns, uint32_t now_ns) {
+  const uint32_t period = now_ns >> contract::kNsccBaseShift;
+  if (base_rtt_ == 0 || rtt_ns < base_rtt_) {
+    base_rtt_ = rtt_ns;
+  } else if (period != base_period_ && base_rtt_ < empty_rtt_) {
+    base_rtt_ = static_cast<uint32_t>(std::min<uint64_t>(rtt_ns, empty_rtt_));
+  }
+  base_period_ = period;
+}
+
 bool Congestion::TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked,
                          uint32_t now_ns) {
-  base_rtt_ = base_rtt_ == 0 ? rtt_ns : std::min(base_rtt_, rtt_ns);
+  TakeBase(rtt_ns, now_ns);
   const uint64_t delay = rtt_ns - base_rtt_;
   average_delay_ += delay;
   average_delay_ -= (average_delay_ - delay) >> contract::kNsccAverageShift;

@@ -46,6 +46,7 @@ class Congestion {
   static constexpr uint32_t kAverage =
       contract::kNsccAverageShift;  // Of `average_delay_`.
 
+  void TakeBase(uint32_t rtt_ns, uint32_t now_ns);
   // False: the mark belongs to the past, and so does the ACK.
   bool TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked, uint32_t now_ns);
   void Decrease(uint32_t now_ns);
@@ -66,6 +67,7 @@ class Congestion {
   uint64_t increase_ = 0;       // Gathered since the last adjustment.
   uint64_t average_delay_ = 0;  // 2^-kAverage ns.
   uint32_t base_rtt_ = 0;
+  uint32_t base_period_ = 0;  // In which it was measured.
   uint32_t decreased_at_ = 0;
   uint32_t adjusted_at_ = 0;
   uint32_t adapted_at_ = 0;

@@ -231,6 +231,33 @@ TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
   EXPECT_EQ(got_, wanted_);
 }
 
+// A sample that is too short makes each later round trip look delayed, until
+// the next period measures the base anew: at most that of the settings.
+TEST_F(NsccTest, ABaseThatIsTooShortEndsWithItsPeriod) {
+  Configure(1024, 72'448, 8000);
+  Give({.pdc = 1, .open = 1});
+  uint32_t now = 100'000;
+  const auto acks = [&](int count, uint32_t rtt, bool marked) {
+    for (int i = 0; i < count; ++i) {
+      Give({.pdc = 1,
+            .ack = 1,
+            .packets = 4,
+            .rtt = rtt,
+            .marked = marked,
+            .now = now += 1000});
+    }
+    Drain();
+    return got_.back().packets;
+  };
+  acks(1, 10, false);
+  EXPECT_EQ(acks(400, 12'000, true), 1u);
+  now += 1u << contract::kNsccBaseShift;
+  const uint32_t opened = acks(400, 12'000, false);
+  EXPECT_GT(opened, 8u);
+  EXPECT_GE(acks(400, 12'000, true), opened) << "its delay is below the target";
+  EXPECT_EQ(got_, wanted_);
+}
+
 // UET 3.1: a trim is a sample of the average delay, takes its packet from the
 // window, and once a period makes the window what was delivered.
 TEST_F(NsccTest, TrimsMakeTheWindowWhatWasDelivered) {
@@ -269,6 +296,9 @@ TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
     uint32_t now = Below(~0u);
     for (int i = 0; i < 2000; ++i) {
       now += Below(least / 4 + 2);
+      if (Below(200) == 0) {
+        now += Below(4u << (contract::kNsccBaseShift - 1));
+      }
       Give(AnyEvent(63 * Below(pdcs), now, least, marks, losses));
     }
     Drain();
