@@ -164,19 +164,18 @@ module heddle_nscc
     most24 = wide[24] ? '1 : wide[23:0];
   endfunction
 
-  logic [BytesW-1:0]  bytes, lost;
+  logic [BytesW-1:0]  acked_q, lost_q;        // Bytes of the event.
   logic [TimeW-1:0]   base, delay_q, over_q;
   logic               shorter, anew;          // The round trip is the base; a base that was too short ends.
   logic [TimeW+1:0]   much;
-  logic               congested_q, losing_q, huge_q, past, none, period, due, adapts, changed, leave;
+  logic               congested_q, losing_q, huge_q, past, none, period_q, due, adapts_q, changed, leave;
   logic [23:0]        fast;
   logic [23:0]        factor;
   logic [43:0]        product_q;
-  logic [WindowW+1:0] grown;
+  logic [WindowW+1:0] grown, faster;
   logic [32:0]        gathered;
   logic [59:0]        gain;
   logic [31:0]        above;
-  logic [WindowW-1:0] faster;
   logic [7:0]         part;
   logic [WindowW+7:0] cut;
   logic [TimeW:0]     adapt_period;
@@ -200,8 +199,6 @@ module heddle_nscc
   end
   assign divided = count_q == '0;
 
-  assign bytes    = BytesW'(e_q.packets) * BytesW'(packet_q);
-  assign lost     = BytesW'(e_q.lost) * BytesW'(packet_q);
   assign shorter  = s_q.base == '0 || e_q.rtt < s_q.base;
   assign anew     = e_q.now[31 -: PeriodW] != s_q.period && s_q.base < base_q;
   always_comb begin
@@ -210,17 +207,15 @@ module heddle_nscc
     else if (anew) base = e_q.rtt < base_q ? e_q.rtt : base_q;
   end
   assign much     = (TimeW+2)'(target_q) * (TimeW+2)'(NsccAdaptThreshold);
-  assign past     = e_q.marked && s_q.ignore >= 24'(bytes);
+  assign past     = e_q.marked && s_q.ignore >= 24'(acked_q);
   assign none     = !e_q.marked && delay_q <= target_q >> NsccNoDelayShift;
-  assign fast     = none ? most24({1'b0, s_q.fast} + 25'(bytes)) : '0;
-  assign period   = e_q.now - s_q.adjusted_at >= 32'(base_q);
-  assign due      = period || s_q.adjust >= BytesW'(packet_q) * BytesW'(NsccAdjustPackets);
-  assign grown    = {2'b0, s_q.cwnd} + (huge_q ? {2'b0, {WindowW{1'b1}}} : {2'b0, quotient_q}) +
-                    (period ? {2'b0, eta_q} : '0);
-  assign faster   = product_q[43:FastLow+WindowW] != '0 ? '1 : product_q[FastLow +: WindowW];
+  assign fast     = none ? most24({1'b0, s_q.fast} + 25'(acked_q)) : '0;
+  assign due      = period_q || s_q.adjust >= BytesW'(packet_q) * BytesW'(NsccAdjustPackets);
+  assign grown    = {2'b0, s_q.cwnd} + {2'b0, quotient_q} + (period_q ? {2'b0, eta_q} : '0);
+  assign faster   = {2'b0, s_q.cwnd} + {2'b0, product_q[FastLow +: WindowW]};
   assign gathered = {1'b0, s_q.increase} +
                     (delay_q < target_q ? 33'(product_q >> NsccUnitShift)
-                                        : (33'(bytes) << NsccFairShift) - 33'(bytes));
+                                        : (33'(acked_q) << NsccFairShift) - 33'(acked_q));
   assign gain     = 60'(step_q) * 60'(s_q.increase);
   assign part     = quotient_q[7:0] > 8'(NsccMaxDecrease) ? 8'(NsccMaxDecrease) : quotient_q[7:0];
   assign factor   = delay_q < target_q && {fast, {Fraction{1'b0}}} > 32'(s_q.cwnd)
@@ -228,7 +223,6 @@ module heddle_nscc
   assign cut      = (WindowW+8)'(s_q.cwnd) * (WindowW+8)'(part);
   assign above    = 32'(over_q) * 32'(NsccGamma);
   assign adapt_period = {1'b0, s_q.base} + {1'b0, target_q};
-  assign adapts   = e_q.now - s_q.adapted_at >= 32'(adapt_period);
   assign changed  = s_q.packets != quotient_q[FlightW-1:0] || e_q.open;
   assign leave    = state_q == StWrite && divided && (!changed || !window_valid_q || window_ready_i);
 
@@ -248,7 +242,7 @@ module heddle_nscc
         end
       end
       StAck: begin
-        d.achieved = most24({1'b0, s_q.achieved} + 25'(bytes));
+        d.achieved = most24({1'b0, s_q.achieved} + 25'(acked_q));
         if (e_q.rtt != '0) begin
           d.base   = base;
           d.period = e_q.now[31 -: PeriodW];
@@ -256,7 +250,7 @@ module heddle_nscc
       end
       StAverage: d.average = s_q.average + (TimeW+Average)'(delay_q) - (TimeW+Average)'(s_q.average >> Average);
       StAdapt: begin
-        if (adapts) begin
+        if (adapts_q) begin
           if (s_q.adapting && congested_q && 
               {s_q.achieved, {Fraction{1'b0}}} < 32'(max_q) >> NsccAdaptGateShift) begin
             d.cwnd     = bounded({2'b0, WindowW'({s_q.achieved[19:0], {Fraction{1'b0}}})}, min_q, max_q);
@@ -270,7 +264,7 @@ module heddle_nscc
       end
       StJudge: begin
         if (past) begin
-          d.ignore = s_q.ignore - 24'(bytes);
+          d.ignore = s_q.ignore - 24'(acked_q);
         end else begin
           d.ignore = '0;
           d.fast   = fast;
@@ -278,7 +272,7 @@ module heddle_nscc
       end
       StAdd: begin
         if (delay_q < target_q && {s_q.fast, {Fraction{1'b0}}} > 32'(s_q.cwnd)) begin
-          d.cwnd     = bounded({2'b0, s_q.cwnd} + {2'b0, faster}, min_q, max_q);
+          d.cwnd     = product_q[43:FastLow+WindowW] != '0 ? max_q : bounded(faster, min_q, max_q);
         end else begin
           d.increase = gathered[32] ? '1 : gathered[31:0];
         end
@@ -288,20 +282,20 @@ module heddle_nscc
         d.increase     = '0;
       end
       StCut: if (divided) d.cwnd = bounded({2'b0, s_q.cwnd} - (WindowW+2)'(cut >> 8), min_q, max_q);
-      StApply: d.adjust = s_q.adjust + bytes;
+      StApply: d.adjust = s_q.adjust + acked_q;
       StGain: begin
         if (divided) begin
-          d.cwnd     = bounded(grown, min_q, max_q);
+          d.cwnd     = huge_q ? max_q : bounded(grown, min_q, max_q);
           d.increase = '0;
           d.adjust   = '0;
-          if (period) d.adjusted_at = e_q.now;
+          if (period_q) d.adjusted_at = e_q.now;
         end
       end
       StLoss: begin
         d.fast = '0;
         if (e_q.trim) d.average = s_q.average + (TimeW+Average)'(base_q) - (TimeW+Average)'(s_q.average >> Average);
-        d.cwnd = s_q.cwnd > {lost, {Fraction{1'b0}}}
-                     ? bounded({2'b0, s_q.cwnd - {lost, {Fraction{1'b0}}}}, min_q, max_q) : min_q;
+        d.cwnd = s_q.cwnd > {lost_q, {Fraction{1'b0}}}
+                     ? bounded({2'b0, s_q.cwnd - {lost_q, {Fraction{1'b0}}}}, min_q, max_q) : min_q;
       end
       StWrite: if (leave) d.packets = quotient_q[FlightW-1:0];
       default: ;
@@ -365,6 +359,11 @@ module heddle_nscc
     in_q   <= came_q;
     if (take) e_q.pdc <= next_pdc;
     if (taken_q) e_q <= old.what;
+    // The state before uses them, and does not change what they follow from.
+    acked_q  <= BytesW'(e_q.packets) * BytesW'(packet_q);
+    lost_q   <= BytesW'(e_q.lost) * BytesW'(packet_q);
+    adapts_q <= e_q.now - s_q.adapted_at >= 32'(adapt_period);
+    period_q <= e_q.now - s_q.adjusted_at >= 32'(base_q);
     if (!divided) begin
       rem_q      <= rem_d;
       low_q      <= low_d;
@@ -376,7 +375,7 @@ module heddle_nscc
       StAck:     delay_q <= e_q.rtt - base;
       StAverage: congested_q <= !trims_q && {2'b0, delay_q} > much;
       StJudge: begin
-        product_q <= 44'(bytes) * 44'(factor);
+        product_q <= 44'(acked_q) * 44'(factor);
         over_q    <= s_q.average[TimeW+Average-1:Average] - target_q;
       end
       StRatio: begin
