@@ -16,8 +16,8 @@
 //           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Control:  an ACK Request is answered by an ACK, or PKT_NOT_RCVD; a Probe by its ACK; a Close Request has a PSN
 //           and is accepted like data of no READ.
-// Whole:    the packets of a READ are its pieces, each once: by their number and the sum of their indices. A READ
-//           fails by its last packet otherwise.
+// Whole:    the packets of a READ are its pieces, each once: by their number and the sum of a hash of their indices. A
+//           READ fails by its last packet otherwise.
 // Bounded:  a READ has no more packets than were asked for, or as `cut_i` says than come of a refused one. More are
 //           dropped as malformed, and change nothing.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
@@ -109,7 +109,8 @@ module heddle_return_rx
   // Of a READ, since it was asked for.
   typedef struct packed {
     logic [PktsW-1:0] packets;  // That came, or failed it.
-    logic [PktsW-1:0] drift;    // Sum of their order of arrival less that of their indices.
+    logic [PktsW-1:0] order;    // The hash of `packets`.
+    logic [PktsW-1:0] drift;    // Sum of the hashes of their order of arrival less that of their indices.
     logic             acked;    // One came in the ACK of its request.
   } count_t;
 
@@ -241,7 +242,11 @@ module heddle_return_rx
       s.expected = id.start_psn;
     end
     window = begun_q ? window_raw : '0;
-    count  = some_q ? count_raw : '0;
+    count  = count_raw;
+    if (!some_q) begin
+      count       = '0;
+      count.order = piece_hash('0);
+    end
   end
 
   logic                 written_q;
@@ -331,11 +336,12 @@ module heddle_return_rx
   assign fits         = is_data && (pkt_i.message_offset & mtu_rest) == '0 && index < asked.packets && !spoilt &&
                         (last_piece ? pkt_i.payload_bytes != '0 && reach == read.length
                                     : pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
-  logic [PktsW-1:0] due_index;  // If the pieces came in order.
-  assign due_index    = count.drift + count.packets;
-  assign drift_after  = due_index - index;
+  logic [PktsW-1:0] hash_q, due_hash;  // Of the piece; of the one that makes the sums equal.
+  always_ff @(posedge clk_i) hash_q <= piece_hash(index);
+  assign due_hash     = count.drift + count.order;
+  assign drift_after  = due_hash - hash_q;
   assign final_packet = count.packets == final_index;
-  assign torn         = final_packet && due_index != index;
+  assign torn         = final_packet && due_hash != hash_q;
   assign good         = ours && fits && !torn;
   assign urgent       = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery || window.gap || jumps;
 
@@ -359,6 +365,7 @@ module heddle_return_rx
   assign ahead_after = expected ? window.ahead : s.ahead | (PdcWindow'(jumps) << ahead[IndexW-1:0]);
   assign count_up   = take_i && v.settle;
   assign count_d.packets = count.packets + 1'b1;
+  assign count_d.order   = piece_hash(count.packets + 1'b1);
   assign count_d.drift   = drift_after;
   assign count_d.acked   = count.acked || in_ack;
   assign write    = (take_i && known && !in_ack && (accept || behind || (duplicate && !is_probe))) ||

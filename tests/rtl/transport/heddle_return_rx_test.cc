@@ -836,6 +836,35 @@ TEST_F(ReturnRxTest, ReadWithAHoleFails) {
   EXPECT_EQ(last.last, 0);
 }
 
+// As many pieces as were requested, and all that a READ of at most this many
+// could have received instead: a sum of their indices alone would accept some.
+TEST_F(ReturnRxTest, ReadOfAnyOtherPiecesFails) {
+  constexpr uint32_t kMost = 5;
+  Open(kPdc, kOurs, /*rud=*/true);
+  uint32_t psn = 0;
+  for (uint32_t pieces = 2; pieces <= kMost; ++pieces) {
+    uint32_t combinations = 1;
+    for (uint32_t i = 0; i < pieces; ++i) {
+      combinations *= pieces;
+    }
+    for (uint32_t each = 0; each < combinations; ++each) {
+      Read(kMsg, pieces * 1024);
+      uint32_t seen = 0;
+      uint32_t rest = each;
+      rtl::ReturnVerdict verdict;
+      for (uint32_t i = 0; i < pieces; ++i) {
+        const uint32_t index = rest % pieces;
+        rest /= pieces;
+        seen |= 1u << index;
+        verdict = Send(Data(psn++, index * 1024, 1024));
+      }
+      const bool whole = seen == (1u << pieces) - 1;
+      ASSERT_EQ(verdict.last, whole) << pieces << " pieces, " << each;
+      ASSERT_EQ(verdict.fail, !whole) << pieces << " pieces, " << each;
+    }
+  }
+}
+
 // The answer to a tail of a few bytes is its ACK, which may be first.
 TEST_F(ReturnRxTest, TailInTheAckOfItsRequestIsTakenOnceBeforeTheRest) {
   for (const bool rud : {false, true}) {
