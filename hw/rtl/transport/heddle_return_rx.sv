@@ -283,16 +283,17 @@ module heddle_return_rx
   // -------------------------------------------------------------------- packet
   logic        trimmed;
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
-  logic        known, is_data, is_error, expected, duplicate, early, jumps, named, ours, fits, torn, good, gone, urgent;
+  logic        peer, stranger, known, is_data, is_error, expected, older, duplicate, early, jumps, named, ours, fits, torn, good, gone, urgent;
   logic        is_cp, is_query, is_probe;
   logic        in_window, came;
   logic [31:0] ahead, cack, cack_after, ack_offset;
   assign is_cp      = pkt_i.pds_type == PdsTypeCp;
   assign is_query   = is_cp && pkt_i.next_hdr == CpTypeAckRequest;
   assign is_probe   = is_cp && pkt_i.next_hdr == CpTypeProbe;
-  assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
-                      pkt_i.ipv6 == id.ipv6 &&
-                      (in_ack || ((is_query || is_probe) && !s.bound) || (s.bound ? pkt_i.spdcid == s.tpdcid : !duplicate));
+  assign peer       = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
+                      pkt_i.ipv6 == id.ipv6 && (in_ack || !s.bound || pkt_i.spdcid == s.tpdcid);
+  assign stranger   = !s.bound && !in_ack && !is_query && !is_probe;  // Its PSN has to be one that the PDC can have.
+  assign known      = peer && !(stranger && older);
   assign trimmed    = pkt_i.trim != TrimNone;
   assign in_ack     = pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc;
   assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
@@ -302,7 +303,8 @@ module heddle_return_rx
   assign expected   = pkt_i.psn == s.expected;
   assign in_window  = ahead < 32'(PdcWindow);
   assign came       = in_window && s.ahead[ahead[IndexW-1:0]];
-  assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign older      = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign duplicate  = came || older;
   assign early      = !id.rud && !expected && ahead < 32'(RodWindow);
   assign jumps      = id.rud && in_window && !expected && !came;  // Over a gap.
   assign cack       = s.expected - 32'd1;
@@ -336,7 +338,7 @@ module heddle_return_rx
   assign fits         = is_data && (pkt_i.message_offset & mtu_rest) == '0 && index < asked.packets && !spoilt &&
                         (last_piece ? pkt_i.payload_bytes != '0 && reach == read.length
                                     : pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
-  logic [PktsW-1:0] hash_q, due_hash;  // Of the piece; of the one that makes the sums equal.
+  logic [PktsW-1:0] hash_q, due_hash;  // The hash of the piece; the one that makes the sums equal.
   always_ff @(posedge clk_i) hash_q <= piece_hash(index);
   assign due_hash     = count.drift + count.order;
   assign drift_after  = due_hash - hash_q;
@@ -352,7 +354,11 @@ module heddle_return_rx
     .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
     .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
   );
-  assign accept   = known && !trimmed && (in_ack || ((expected || jumps) && !is_query && !is_probe));
+  logic [31:0] received_after;
+  assign received_after = s.received + (32'(pkt_i.payload_bytes) + nominal);
+  logic arrives;     // Its PSN is one that is missing. Bit 0 of the bitmap is never set.
+  assign arrives  = id.rud ? in_window && !s.ahead[ahead[IndexW-1:0]] : expected;
+  assign accept   = peer && !trimmed && (in_ack || (arrives && !is_query && !is_probe));
   assign behind   = known && !in_ack && !is_query && !is_probe && !id.rud && (early || (trimmed && expected));
   // The expected packet moves the window.
   logic                 moves;
@@ -368,8 +374,8 @@ module heddle_return_rx
   assign count_d.order   = piece_hash(count.packets + 1'b1);
   assign count_d.drift   = drift_after;
   assign count_d.acked   = count.acked || in_ack;
-  assign write    = (take_i && known && !in_ack && (accept || behind || (duplicate && !is_probe))) ||
-                    (late_take_i && late_o.respond);
+  // A packet that leaves the PDC as it is writes back its state.
+  assign write    = (take_i && peer && !in_ack && !is_probe) || (late_take_i && late_o.respond);
 
   always_comb begin
     d = s;
@@ -381,7 +387,7 @@ module heddle_return_rx
       d.mac      = pkt_i.source_mac;
       d.entropy  = pkt_i.source_port;
       d.dscp     = pkt_i.dscp;
-      d.received = s.received + 32'(pkt_i.payload_bytes) + nominal;
+      d.received = received_after;
       d.received_at = now_ns_i[22:7];
       if (expected) d.expected = cack_moved + 32'd1;
       d.ahead    = ahead_after;
@@ -393,7 +399,7 @@ module heddle_return_rx
         d.gap      = '0;
         d.gap.open = 1'b1;
       end
-    end else begin
+    end else if (known && duplicate) begin
       d.unacked  = '0;
     end
   end
@@ -406,12 +412,12 @@ module heddle_return_rx
   logic [NumPdc-1:0] due;
   assign ruled        = transport_i.congestion[0];
   assign waited       = now_ns_i[22:7] - s.received_at;
-  assign rounded      = (accept ? d.received : s.received) + 32'd255;
   assign late_rounded = s.received + 32'd255;
+  assign rounded      = accept ? received_after + 32'd255 : late_rounded;
   assign paid         = late_take_i || (write && d.unacked == '0);
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
-    .set_i(write && d.unacked != '0), .clear_i(paid), .pdc_i(pdc_q),
+    .set_i(write && (accept || behind) && d.unacked != '0), .clear_i(paid), .pdc_i(pdc_q),
     .due_o(due), .pending_o(late_o.pending)
   );
   heddle_group_pick #(.NumSrc(NumPdc)) u_due (
@@ -466,7 +472,7 @@ module heddle_return_rx
     end
 
     // Whatever the packet carries leaves the payload queue.
-    v.settle = known && accept && ours && (!in_ack || is_data);
+    v.settle = peer && ours && !trimmed && (in_ack ? is_data : arrives && !is_query && !is_probe);
     v.place  = pkt_i.payload_bytes != '0 || v.settle;
     v.stream = pkt_i.payload_bytes;
     v.spdcid = id.spdcid;
@@ -542,6 +548,7 @@ module heddle_return_rx
                     unused_asked_rdy, unused_state_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
+  `HEDDLE_ASSERT(Arrives_A, take_i |-> arrives == (expected || jumps))
   `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle && !look_i && !begins_here |=> some_q)
   `HEDDLE_ASSERT(AskedBeforeItEnds_A, !(asked_i && end_i && asked_msg_i == end_msg_i))
   `HEDDLE_ASSERT(CutAfterItWasAsked_A, !(asked_i && cut_i && asked_msg_i == cut_msg_i))
