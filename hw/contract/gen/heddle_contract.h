@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 13;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xd034bfe28ed49f3dull;
+inline constexpr uint64_t kContractHash = 0x0269f68f0c66912aull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -97,6 +97,10 @@ inline constexpr uint32_t kSlotBits = 6u;
 inline constexpr uint32_t kPdcidBlock = 32u;
 // Maximum number of packets of one PDC in flight, as many as the bitmap of an ACK_CC reports; ROD PDCs of the RTL have more (docs/rtl/initiator.md). Unit: packets.
 inline constexpr uint32_t kPdcWindow = 64u;
+// Unit of MP_Range (UET 2.14), and the window towards a peer that states none. Unit: packets.
+inline constexpr uint32_t kRangeUnit = 128u;
+// MP_Range of an ordered PDC as a target states it; the RTL's initiator uses as many PSNs at most. A packet that is less than ordered_range x range_unit ahead is NACKed with the PSN expected. Unit: range_unit.
+inline constexpr uint32_t kOrderedRange = 4u;
 // Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
 inline constexpr uint32_t kPdcQueue = 512u;
 // Maximum number of messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.

@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd13;
-  localparam logic [63:0] ContractHash = 64'hd034bfe28ed49f3d;
+  localparam logic [63:0] ContractHash = 64'h0269f68f0c66912a;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -93,6 +93,10 @@ package heddle_contract_pkg;
   localparam int unsigned PdcidBlock = 32'd32;
   // Maximum number of packets of one PDC in flight, as many as the bitmap of an ACK_CC reports; ROD PDCs of the RTL have more (docs/rtl/initiator.md). Unit: packets.
   localparam int unsigned PdcWindow = 32'd64;
+  // Unit of MP_Range (UET 2.14), and the window towards a peer that states none. Unit: packets.
+  localparam int unsigned RangeUnit = 32'd128;
+  // MP_Range of an ordered PDC as a target states it; the RTL's initiator uses as many PSNs at most. A packet that is less than ordered_range x range_unit ahead is NACKed with the PSN expected. Unit: range_unit.
+  localparam int unsigned OrderedRange = 32'd4;
   // Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
   localparam int unsigned PdcQueue = 32'd512;
   // Maximum number of messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.

@@ -17,11 +17,8 @@ package heddle_return_pkg;
   // While more PSNs than these came ahead of a gap, no data is requested: the target keeps all of them.
   localparam int unsigned ReturnAhead = 10;
 
-  // MP_Range (UET 2.14) of an ordered PDC, in units of 128 PSNs: what a target of ours states, and the most that an
-  // initiator uses. So many PSNs ahead are NACKed with the one expected.
-  localparam int unsigned RangeUnit    = 128;
-  localparam int unsigned OrderedRange = 4;
-  localparam int unsigned RodWindow    = OrderedRange * RangeUnit;
+  // PSNs that an ordered receiver NACKs with the one expected, and the most that an initiator has in flight.
+  localparam int unsigned RodWindow = heddle_contract_pkg::OrderedRange * heddle_contract_pkg::RangeUnit;
 
   // What an ordered receiver knows of the packets ahead of the one that it expects (heddle_rod_gap).
   localparam int unsigned GapW         = $clog2(2 * RodWindow);

@@ -14,10 +14,9 @@ namespace heddle::soft::rules {
 inline constexpr uint32_t kWindow = contract::kPdcWindow;
 static_assert(kWindow == 64);
 // A peer's MP_Range (UET 2.14) has no say: it allows 128 PSNs or more.
-// An ordered receiver states 512: it NACKs so many with the PSN expected.
-inline constexpr uint32_t kRangeUnit = 128;
-inline constexpr uint32_t kOrderedRange = 4;
-inline constexpr uint32_t kRodWindow = kOrderedRange * kRangeUnit;
+// PSNs that an ordered receiver NACKs with the one expected.
+inline constexpr uint32_t kRodWindow =
+    contract::kOrderedRange * contract::kRangeUnit;
 
 inline constexpr uint64_t kNever = UINT64_MAX;
 

@@ -29,7 +29,7 @@ constexpr uint8_t kUnorderedRange = 1;
 void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
   const ReceiveHalf& receive = pdc.receive;
   PdsAckCc cc;
-  cc.mpr = pdc.ordered ? uint8_t{rules::kOrderedRange} : kUnorderedRange;
+  cc.mpr = pdc.ordered ? uint8_t{contract::kOrderedRange} : kUnorderedRange;
   cc.sack_psn_offset = 1;
   cc.sack_bitmap = rules::SackBitmap(receive.window);
   cc.service_time = rules::ServiceField(core.now_ns - receive.received_at);
