@@ -63,7 +63,8 @@ void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
 // below that of the settings, which it may rise to again, is taken anew in each
 // period. A base above it is the distance.
 void Congestion::TakeBase(uint32_t rtt_ns, uint32_t now_ns) {
-  const uint32_t period = now_ns >> contract::kNsccBaseShift;
+  const uint8_t period =
+      static_cast<uint8_t>(now_ns >> contract::kNsccBaseShift);
   if (base_rtt_ == 0 || rtt_ns < base_rtt_) {
     base_rtt_ = rtt_ns;
   } else if (period != base_period_ && base_rtt_ < empty_rtt_) {

@@ -67,7 +67,6 @@ class Congestion {
   uint64_t increase_ = 0;       // Gathered since the last adjustment.
   uint64_t average_delay_ = 0;  // 2^-kAverage ns.
   uint32_t base_rtt_ = 0;
-  uint32_t base_period_ = 0;  // In which it was measured.
   uint32_t decreased_at_ = 0;
   uint32_t adjusted_at_ = 0;
   uint32_t adapted_at_ = 0;
@@ -76,7 +75,8 @@ class Congestion {
   uint64_t fast_bytes_ = 0;    // Bytes acknowledged without any delay.
   uint64_t ignore_bytes_ = 0;  // Marks of so many bytes belong to the past.
   uint32_t packet_ = 0;
-  bool adapting_ = false;  // A period of quick adapt has begun.
+  uint8_t base_period_ = 0;  // `base_rtt_` was measured in it.
+  bool adapting_ = false;    // A period of quick adapt has begun.
   bool trimming_ = false;
   bool nscc_ = false;
 };
