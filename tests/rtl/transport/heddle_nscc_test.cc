@@ -150,6 +150,19 @@ class NsccTest : public testing::Test {
     }
     return event;
   }
+  // `count` ACKs of PDC 1, one each 1,000 ns; returns the window after them.
+  uint32_t Acks(int count, uint32_t rtt, bool marked) {
+    for (int i = 0; i < count; ++i) {
+      Give({.pdc = 1,
+            .ack = 1,
+            .packets = 4,
+            .rtt = rtt,
+            .marked = marked,
+            .now = now_ += 1000});
+    }
+    Drain();
+    return got_.back().packets;
+  }
   void ExpectTheWantedWindows(int round) {
     ASSERT_EQ(got_.size(), wanted_.size()) << "round " << round;
     for (size_t i = 0; i < got_.size(); ++i) {
@@ -192,7 +205,8 @@ class NsccTest : public testing::Test {
   std::deque<rtl::NsccEvent> events_;
   std::vector<Window> got_, wanted_;
   size_t windows_seen_ = 0;
-  bool together_ = false;  // Events come one in each cycle.
+  bool together_ = false;   // Events come one in each cycle.
+  uint32_t now_ = 100'000;  // Of `Acks`.
   sim::model::ClockedModel<Vheddle_nscc> dut_;
   std::mt19937 rng_{TestSeed()};
 };
@@ -211,23 +225,10 @@ TEST_F(NsccTest, FirstWindowIsTheConfiguredOneWithinOneAnd64Packets) {
 TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
   Configure(1024, 72'448, 4000);
   Give({.pdc = 1, .open = 1});
-  uint32_t now = 100'000;
-  const auto acks = [&](int count, uint32_t rtt, bool marked) {
-    for (int i = 0; i < count; ++i) {
-      Give({.pdc = 1,
-            .ack = 1,
-            .packets = 4,
-            .rtt = rtt,
-            .marked = marked,
-            .now = now += 1000});
-    }
-    Drain();
-    return got_.back().packets;
-  };
-  acks(2, 2000, false);
-  const uint32_t closed = acks(400, 12'000, true);
+  Acks(2, 2000, false);
+  const uint32_t closed = Acks(400, 12'000, true);
   EXPECT_LT(closed, 8u);
-  EXPECT_GT(acks(4000, 2000, false), 2 * closed);
+  EXPECT_GT(Acks(4000, 2000, false), 2 * closed);
   EXPECT_EQ(got_, wanted_);
 }
 
@@ -236,25 +237,12 @@ TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
 TEST_F(NsccTest, ABaseThatIsTooShortEndsWithItsPeriod) {
   Configure(1024, 72'448, 8000);
   Give({.pdc = 1, .open = 1});
-  uint32_t now = 100'000;
-  const auto acks = [&](int count, uint32_t rtt, bool marked) {
-    for (int i = 0; i < count; ++i) {
-      Give({.pdc = 1,
-            .ack = 1,
-            .packets = 4,
-            .rtt = rtt,
-            .marked = marked,
-            .now = now += 1000});
-    }
-    Drain();
-    return got_.back().packets;
-  };
-  acks(1, 10, false);
-  EXPECT_EQ(acks(400, 12'000, true), 1u);
-  now += 1u << contract::kNsccBaseShift;
-  const uint32_t opened = acks(400, 12'000, false);
+  Acks(1, 10, false);
+  EXPECT_EQ(Acks(400, 12'000, true), 1u);
+  now_ += 1u << contract::kNsccBaseShift;
+  const uint32_t opened = Acks(400, 12'000, false);
   EXPECT_GT(opened, 8u);
-  EXPECT_GE(acks(400, 12'000, true), opened) << "its delay is below the target";
+  EXPECT_GE(Acks(400, 12'000, true), opened) << "its delay is below the target";
   EXPECT_EQ(got_, wanted_);
 }
 
