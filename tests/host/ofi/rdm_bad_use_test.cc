@@ -99,15 +99,15 @@ TEST_F(BadUseTest, CloseDoesNotWaitForASilentPeer) {
   // other tests before keeps theirs.
   ASSERT_EQ(setenv("FI_HEDDLE_DEAD_NS", "3600000000000", /*replace=*/1), 0);
   ASSERT_NO_FATAL_FAILURE(Open());
-  sockaddr_in nobody = IpName(*b);
-  nobody.sin_addr.s_addr = htonl(ntohl(nobody.sin_addr.s_addr) ^ 0x55);
-  fi_addr_t to_nobody = FI_ADDR_UNSPEC;
-  ASSERT_EQ(fi_av_insert(a->av, &nobody, 1, &to_nobody, 0, nullptr), 1);
+  sockaddr_in absent = IpName(*b);
+  absent.sin_addr.s_addr = htonl(ntohl(absent.sin_addr.s_addr) ^ 0x55);
+  fi_addr_t to_absent = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(a->av, &absent, 1, &to_absent, 0, nullptr), 1);
   const std::vector<uint8_t> data = Pattern(50000);
   fid_ep* more = a->OpenEndpoint();
   for (int i = 0; i < 8; ++i) {
     ASSERT_EQ(
-        fi_send(more, data.data(), data.size(), nullptr, to_nobody, nullptr),
+        fi_send(more, data.data(), data.size(), nullptr, to_absent, nullptr),
         0);
   }
   EXPECT_EQ(fi_close(&more->fid), 0);
@@ -134,22 +134,22 @@ TEST_F(BadUseTest, SilentPeerEndsInAnErrorThatNamesIt) {
   }
   ASSERT_NO_FATAL_FAILURE(Open());
   // An address at which there is no device, so that nothing answers.
-  sockaddr_in nobody = IpName(*b);
-  nobody.sin_addr.s_addr = htonl(ntohl(nobody.sin_addr.s_addr) ^ 0x55);
-  nobody.sin_port = htons(4321);
-  fi_addr_t to_nobody = FI_ADDR_UNSPEC;
-  ASSERT_EQ(fi_av_insert(a->av, &nobody, 1, &to_nobody, 0, nullptr), 1);
+  sockaddr_in absent = IpName(*b);
+  absent.sin_addr.s_addr = htonl(ntohl(absent.sin_addr.s_addr) ^ 0x55);
+  absent.sin_port = htons(4321);
+  fi_addr_t to_absent = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(a->av, &absent, 1, &to_absent, 0, nullptr), 1);
   int context = 0;
   ASSERT_EQ(
-      fi_send(a->ep, &context, sizeof(context), nullptr, to_nobody, &context),
+      fi_send(a->ep, &context, sizeof(context), nullptr, to_absent, &context),
       0);
   const auto failed = Take(a->tx_cq);
   ASSERT_TRUE(failed.has_value());
   ASSERT_TRUE(failed->error);
   EXPECT_EQ(failed->failure.err, FI_EHOSTUNREACH);
   EXPECT_EQ(failed->failure.op_context, &context);
-  ASSERT_EQ(failed->failure.err_data_size, sizeof(nobody));
-  EXPECT_EQ(std::memcmp(failed->failure.err_data, &nobody, sizeof(nobody)), 0);
+  ASSERT_EQ(failed->failure.err_data_size, sizeof(absent));
+  EXPECT_EQ(std::memcmp(failed->failure.err_data, &absent, sizeof(absent)), 0);
   char text[256] = "";
   EXPECT_EQ(fi_cq_strerror(a->tx_cq, failed->failure.prov_errno,
                            failed->failure.err_data, text, sizeof(text)),
