@@ -206,7 +206,7 @@ class NsccTest : public testing::Test {
   std::vector<Window> got_, wanted_;
   size_t windows_seen_ = 0;
   bool together_ = false;   // Events come one in each cycle.
-  uint32_t now_ = 100'000;  // Of `Acks`.
+  uint32_t now_ = 100'000;  // The time of the last of `Acks`.
   sim::model::ClockedModel<Vheddle_nscc> dut_;
   std::mt19937 rng_{TestSeed()};
 };
