@@ -225,9 +225,10 @@ struct EndpointOptions {
   size_t tx_operations = 0;
   size_t rx_operations = 0;
   ReceiveContexts contexts = {};  // With `rx_cq`.
-  // Longer unregistered buffers are made reachable for the operation.
+  // Longer unregistered buffers are made reachable for the operation,
   uint32_t copy_limit_bytes = 0;
-  uint8_t dscp = 0;  // Of what it sends.
+  bool receives_in_buffer = false;  // and all of receives of one segment.
+  uint8_t dscp = 0;                 // Of what it sends.
   uint64_t msg_order = 0;
   EndpointCounters counters = {};
   bool region_events = false;  // Every RMA operation of a peer is reported.

@@ -132,7 +132,8 @@ Result<bool> Endpoint::EnableRx() {
 
 RxOptions Endpoint::MakeRxOptions() const {
   return {.operations = options_.rx_operations,
-          .copy_limit_bytes = options_.copy_limit_bytes,
+          .copy_limit_bytes =
+              options_.receives_in_buffer ? 0 : options_.copy_limit_bytes,
           .peers = options_.name_senders ? peers() : nullptr,
           .refuse_strangers = options_.refuse_strangers,
           .in_place = options_.counters.receive != nullptr,

@@ -236,6 +236,8 @@ backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
           .contexts = ReceiveContexts(),
           .copy_limit_bytes =
               static_cast<uint32_t>(domain_->settings().bounce_limit),
+          // A copied receive has its data only once its completion is read.
+          .receives_in_buffer = (op_flags().tx & FI_DELIVERY_COMPLETE) != 0,
           .dscp = dscp_,
           .msg_order = msg_order_,
           .counters = {.send = counter(kSendCounter),

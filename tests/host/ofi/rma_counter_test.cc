@@ -443,6 +443,39 @@ TEST_F(LevelTest, DeliveryCompleteMeansThatTheDataAreThere) {
   }
 }
 
+struct DeliveredMessageTest : DeliveredTest {};
+
+// The target reads no completion before its buffer is looked at.
+TEST_F(DeliveredMessageTest, IsInTheBufferOfItsReceive) {
+  for (const size_t bytes : {1, 100, 3000, 50'000, 65'536, 65'537}) {
+    SCOPED_TRACE(bytes);
+    const std::vector<uint8_t> sent = Pattern(bytes);
+    std::vector<uint8_t> received(bytes);
+    ASSERT_EQ(fi_recv(b->ep, received.data(), bytes, nullptr, FI_ADDR_UNSPEC,
+                      &received),
+              0);
+    ASSERT_EQ(fi_send(a->ep, sent.data(), bytes, nullptr, to_b, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr));
+    EXPECT_TRUE(received == sent);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, &received));
+  }
+}
+
+TEST_F(DeliveredMessageTest, IsReceivedInSeveralSegments) {
+  const std::vector<uint8_t> sent = Pattern(3000);
+  std::vector<uint8_t> received(3000);
+  const std::array<iovec, 2> parts = {
+      {{received.data(), 1000}, {received.data() + 1000, 2000}}};
+  ASSERT_EQ(fi_recvv(b->ep, parts.data(), nullptr, parts.size(), FI_ADDR_UNSPEC,
+                     &received),
+            0);
+  ASSERT_EQ(fi_send(a->ep, sent.data(), sent.size(), nullptr, to_b, nullptr),
+            0);
+  ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr));
+  ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, &received));
+  EXPECT_TRUE(received == sent);
+}
+
 TEST_F(LevelTest, EachLevelIsAFlagAndADefault) {
   for (const uint64_t level :
        {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE}) {
