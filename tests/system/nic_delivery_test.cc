@@ -2,6 +2,7 @@
 // Operations with delivery complete: in memory when their completion is.
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct DeliveryCase {
   bool write_errors;
   uint32_t receives;  // Posted at a time, at most.
 };
+
+void PrintTo(const DeliveryCase& tested, std::ostream* out) {
+  *out << tested.name;
+}
 
 class NicDeliveryTest : public NodesTest,
                         public ::testing::WithParamInterface<DeliveryCase> {};
