@@ -286,13 +286,20 @@ void SoftHost::WriteSend(const TxDesc& descriptor,
                 extension.size());
   }
   InviteSegments({&memory.At<uint8_t>(at), slots * sizeof(TxDesc)});
+  // Extension slots as well: the engine takes them for descriptors where the
+  // descriptor before them is refused.
+  for (uint16_t i = 0; i < slots; ++i) {
+    PostSend(memory.At<TxDesc>(at + i * sizeof(TxDesc)));
+  }
   sends_written = static_cast<uint16_t>(sends_written + slots);
+}
+
+void SoftHost::PostSend(const TxDesc& descriptor) {
   // No data return for a read: no peer has a region.
   const uint64_t bytes =
       std::max<uint64_t>(descriptor.length, descriptor.local_length);
-  const uint64_t invitation =
-      memory.Invite(descriptor.local_iova, bytes, GuardedMemory::kRead);
-  Post(&operations_[kSends], descriptor.op_context, false, invitation);
+  Post(&operations_[kSends], descriptor.op_context, false,
+       memory.Invite(descriptor.local_iova, bytes, GuardedMemory::kRead));
 }
 
 void SoftHost::WriteMatch(uint32_t context, const MatchDesc& descriptor) {

@@ -207,6 +207,7 @@ class SoftHost : private soft::engine::InterruptSink {
   static void Post(Operations* operations, uint64_t op_context, bool multi,
                    uint64_t invitation);
   void InviteSegments(std::span<const uint8_t> slots);
+  void PostSend(const contract::TxDesc& descriptor);
   void Check(uint32_t cq, const contract::Completion& entry);
 
   std::array<uint64_t, kQueues> queues_{};
