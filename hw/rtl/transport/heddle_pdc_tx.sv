@@ -1011,7 +1011,7 @@ module heddle_pdc_tx
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
                       close_packet || (asks && s.due == due_limit - 1'b1) ||
                       (is_read && msg_failed && fresh) ||
-                      (limited && flight + 1'b1 >= allowed);
+                      (limited && (s.nxt[2:0] == '1 || flight + 1'b1 >= allowed));
     pkt_d.control   = close_packet;
     pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;
     pkt_d.failed    = is_read ? !asks : msg_failed;

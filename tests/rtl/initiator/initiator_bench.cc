@@ -531,6 +531,8 @@ void InitiatorBench::TakePacket() {
   p.syn = dut_->pkt_syn_o != 0;
   p.retx = dut_->pkt_retx_o != 0;
   p.ar = dut_->pkt_ar_o != 0;
+  unasked_ = p.ar ? 0 : unasked_ + 1;
+  longest_unasked = std::max(longest_unasked, unasked_);
   if (dut_->pkt_close_o) {
     ++closes_seen;
     p.close = true;

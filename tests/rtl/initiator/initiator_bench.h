@@ -174,6 +174,7 @@ class InitiatorBench {
   uint64_t retransmissions_seen = 0;
   uint64_t clears_seen = 0;
   uint64_t asks_seen = 0;
+  uint32_t longest_unasked = 0;  // Packets in a row that request no ACK.
   uint64_t packets_lost = 0;
   uint64_t packets_marked = 0;
   uint32_t most_queued = 0;  // At the bottleneck.
@@ -298,6 +299,7 @@ class InitiatorBench {
   std::map<uint32_t, uint32_t> cut_;         // No more answers, by table entry.
   std::map<uint32_t, uint32_t> due_;         // By PDC.
   std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
+  uint32_t unasked_ = 0;
   std::map<uint32_t, OpenPdc> open_;
   std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;
   std::set<std::pair<uint32_t, uint16_t>> refused_syn_;

@@ -59,6 +59,22 @@ TEST(InitiatorCongestionTest, FixedWindowOfAnySizeKeepsMoving) {
   }
 }
 
+// An answer that is late by eight packets of a window of 64 costs an eighth of
+// the rate.
+TEST(InitiatorCongestionTest, AckIsRequestedTwiceAsOftenWithAWindow) {
+  for (const bool rud : {false, true}) {
+    for (const bool window : {false, true}) {
+      InitiatorBench bench(1);
+      bench.rud = rud;
+      bench.cwnd_bytes = window ? 64 * kNominal : 0;
+      bench.Post(7, 200 * kPacket);
+      ASSERT_TRUE(bench.Run(100'000));
+      EXPECT_EQ(bench.longest_unasked, window ? 7u : 15u) << rud;
+      ExpectAllDone(bench);
+    }
+  }
+}
+
 // Two peers behind one bottleneck of 25 packets in a round trip.
 struct Shared {
   uint64_t cycles = 0, lost = 0, marked = 0;
