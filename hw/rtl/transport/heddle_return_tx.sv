@@ -121,10 +121,15 @@ module heddle_return_tx
   logic [PdcW-1:0]     unused_count_pdc;
   logic [FlightW-1:0]  flight;                  // The PDC in stage 1 has so many, without an event just before.
 
-  // A PDC in stage 1 is left alone: its next record is just changing.
+  // A PDC in stage 1 is left alone if its next record may just change: a job that neither opens nor closes adds one.
+  logic moves_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) moves_q <= 1'b0;
+    else         moves_q <= ev != EvNone && (ev != EvJob || job_i.open || job_i.close);
+  end
   always_comb begin
     may_send = can_send_q & ~closed_window;
-    if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
+    if (moves_q) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
     .clk_i, .rst_ni, .valid_i(may_send), .take_i(ev == EvSend),
@@ -201,7 +206,7 @@ module heddle_return_tx
     .raddr_i(ev == EvSweep ? sweep_q : {pdc, next_record}), .rdata_o(record),
     .error_o(unused_record_err), .ready_o(unused_record_rdy)
   );
-  // Read in the cycle of the choice, of events before the one in stage 1: no send follows on that.
+  // Read in the cycle of the choice, of events before the one in stage 1: no send follows on one that changes it.
   heddle_lookup #(.Width(ReturnW), .Depth(NumPdc)) u_next (
     .clk_i, .wen_i(state_wen), .waddr_i(pdc_q), .wdata_i(d.nxt[ReturnW-1:0]), .raddr_i(pdc), .rdata_o(next_record)
   );

@@ -34,6 +34,22 @@ TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
   EXPECT_EQ(bench_.sent[2].ar, 1) << "nothing follows";
 }
 
+// Requests of one READ come every two cycles.
+TEST_F(ReturnTxTest, DataLeaveBetweenTheRequestsOfTheirPdc) {
+  constexpr uint32_t kJobs = 24;
+  for (uint32_t i = 0; i < kJobs; ++i) {
+    Ask(5);
+    bench_.Run(2);
+  }
+  EXPECT_GE(bench_.sent.size(), kJobs / 3);
+  bench_.Run(200);
+  ASSERT_EQ(bench_.sent.size(), kJobs);
+  for (uint32_t i = 0; i < kJobs; ++i) {
+    EXPECT_EQ(bench_.sent[i].psn, kReturnStart + i);
+    EXPECT_EQ(bench_.sent[i].data, DataOf(5, i));
+  }
+}
+
 TEST_F(ReturnTxTest, NothingLeavesWhileTheFrameBuilderHasEnough) {
   bench_.paused = true;
   for (int i = 0; i < 3; ++i) Ask(5);
