@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA read engine: many tagged AXI4 reads outstanding, each client served in order.
 //
+// Long:      payload bursts of more than LongBytes share one id: the host returns them one after another, so the
+//            first is complete when its own beats are there, not those of all that are outstanding.
 // Ordered:   a client's data returns in the order of its requests, whatever
 //            order the host returns tags in; clients do not wait for each other.
 // Aligned:   the first byte of a request is in lane 0 of its first beat.
@@ -54,8 +56,13 @@ module heddle_dma_read
   localparam int unsigned PlaceW = 15 - LaneW;      // Beats of the largest ring.
   localparam int unsigned ClientW = $clog2(NumRd);
 
-  // Bursts per client as log2. With more than 2^IdW of them two share an AXI id,
-  // and AXI returns these in order.
+  // Upper bits of AXI ids: the client's number, for payload also these.
+  localparam logic [2:0]  MoreId    = 3'd6;  // Tags of 2^IdW and more.
+  localparam logic [2:0]  LongId    = 3'd7;
+  localparam int unsigned LongBytes = 512;
+  localparam int unsigned LongDepth = 32768 / LongBytes;  // As many have room in the ring.
+
+  // Bursts per client as log2.
   function automatic int unsigned tag_bits(input int unsigned client);
     case (client)
       RdPayload: tag_bits = 7;
@@ -146,10 +153,14 @@ module heddle_dma_read
   );
   assign issue = offered && ar_ready && tables_ready;
 
-  logic [8:0]  issue_id;
-  logic        issue_half;  // Which of the two bursts that share the id.
-  assign issue_id   = {3'(winner), burst_tag[winner][IdW-1:0]};
-  assign issue_half = burst_tag[winner][IdW];
+  // Ids that are not LongId have one burst at a time.
+  logic [8:0] issue_id;
+  logic       is_payload, is_long, long_issue;
+  assign is_payload = winner == ClientW'(RdPayload);
+  assign is_long    = is_payload && burst_len[winner] >= 8'(LongBytes / StrbW);
+  assign long_issue = issue && is_long;
+  assign issue_id   = is_long ? {LongId, IdW'(0)}
+                              : {is_payload && burst_tag[winner][IdW] ? MoreId : 3'(winner), burst_tag[winner][IdW-1:0]};
 
   logic [1:0] unused_ar_count;
   heddle_fifo #(.Width(89), .Depth(2)) u_ar (
@@ -167,67 +178,66 @@ module heddle_dma_read
   assign m_axi_arburst_o = 2'b01;
 
   // ------------------------------------------------------------- return
-  // By id: place of each burst's first beat, and how far the burst in progress is.
-  logic [PlaceW-1:0] base0, base1;
-  logic              at_half, at_error, next_half, next_error;
+  // By id: place of a burst's first beat, and how far the burst is. Long ones: in order.
+  logic [PlaceW-1:0] base, long_base;
+  logic [IdW:0]      long_tag;
+  logic              at_error, next_error, unused_long_ready, unused_long_valid;
   logic [7:0]        at_count, next_count;
-  logic              r_valid_q, r_last_q, r_error_q;
+  logic              r_valid_q, r_last_q, r_error_q, r_long;
   logic [DataW-1:0]  r_data_q;
   logic [8:0]        r_id_q;
-  logic [2:0]        table_ready, unused_error;
+  logic [1:0]        table_ready, unused_error;
+  logic [$clog2(LongDepth):0] unused_long_count;
 
-  heddle_mem #(.Width(PlaceW), .Depth(512)) u_base0 (
+  heddle_mem #(.Width(PlaceW), .Depth(512)) u_base (
     .clk_i,
     .rst_ni,
-    .wen_i   (issue && !issue_half),
+    .wen_i   (issue && !is_long),
     .waddr_i (issue_id),
     .wdata_i (burst_base[winner]),
     .raddr_i (m_axi_rid_i),
-    .rdata_o (base0),
+    .rdata_o (base),
     .error_o (unused_error[0]),
     .ready_o (table_ready[0])
   );
 
-  heddle_mem #(.Width(PlaceW), .Depth(512)) u_base1 (
-    .clk_i,
-    .rst_ni,
-    .wen_i   (issue && issue_half),
-    .waddr_i (issue_id),
-    .wdata_i (burst_base[winner]),
-    .raddr_i (m_axi_rid_i),
-    .rdata_o (base1),
-    .error_o (unused_error[1]),
-    .ready_o (table_ready[1])
-  );
-
-  heddle_mem #(.Width(10), .Depth(512)) u_progress (
+  heddle_mem #(.Width(9), .Depth(512)) u_progress (
     .clk_i,
     .rst_ni,
     .wen_i   (r_valid_q),
     .waddr_i (r_id_q),
-    .wdata_i ({next_half, next_error, next_count}),
+    .wdata_i ({next_error, next_count}),
     .raddr_i (m_axi_rid_i),
-    .rdata_o ({at_half, at_error, at_count}),
-    .error_o (unused_error[2]),
-    .ready_o (table_ready[2])
+    .rdata_o ({at_error, at_count}),
+    .error_o (unused_error[1]),
+    .ready_o (table_ready[1])
   );
   assign tables_ready = &table_ready;
 
-  // A client with fewer tags than ids uses the first half only.
-  logic halves;
-  assign halves     = r_id_q[8:6] == 3'(RdPayload);
+  heddle_fifo #(.Width(PlaceW + IdW + 1), .Depth(LongDepth)) u_long (
+    .clk_i,
+    .rst_ni,
+    .valid_i (long_issue),
+    .ready_o (unused_long_ready),
+    .data_i  ({burst_base[winner], burst_tag[winner]}),
+    .valid_o (unused_long_valid),
+    .ready_i (r_valid_q && r_long && r_last_q),
+    .data_o  ({long_base, long_tag}),
+    .count_o (unused_long_count)
+  );
+
+  assign r_long     = r_id_q[8:6] == LongId;
   assign beat_error = at_error || r_error_q;
-  assign next_half  = at_half ^ (r_last_q && halves);
   assign next_error = beat_error && !r_last_q;
   assign next_count = r_last_q ? '0 : at_count + 8'd1;
 
   assign beat_data  = r_data_q;
   assign beat_last  = r_last_q;
-  assign beat_place = (at_half ? base1 : base0) + PlaceW'(at_count);
-  assign beat_tag   = {at_half, r_id_q[IdW-1:0]};
+  assign beat_place = (r_long ? long_base : base) + PlaceW'(at_count);
+  assign beat_tag   = r_long ? long_tag : {r_id_q[8:6] == MoreId, r_id_q[IdW-1:0]};
   always_comb begin
     for (int unsigned i = 0; i < NumRd; i++) begin
-      beat_valid[i] = r_valid_q && r_id_q[8:6] == 3'(i);
+      beat_valid[i] = r_valid_q && (r_id_q[8:6] == 3'(i) || (i == RdPayload && r_id_q[8:6] >= MoreId));
     end
   end
   assign m_axi_rready_o = 1'b1;
@@ -268,7 +278,12 @@ module heddle_dma_read
     $error("DataW must be 64, 128, 256 or 512");
   end
 
-  `HEDDLE_ASSUME(KnownClient_M, !m_axi_rvalid_i || m_axi_rid_i[8:6] < 3'(NumRd))
+  if (NumRd > MoreId) begin : gen_bad_clients
+    $error("Two of eight numbers are those of payload's other ids");
+  end
+
+  `HEDDLE_ASSERT(LongRoom_A, !long_issue || unused_long_ready)
+  `HEDDLE_ASSUME(LongExpected_M, !(r_valid_q && r_long) || unused_long_valid)
   `HEDDLE_ASSERT(OfferHeld_A, m_axi_arvalid_o && !m_axi_arready_i |=>
                  m_axi_arvalid_o && $stable(m_axi_araddr_o))
 endmodule
