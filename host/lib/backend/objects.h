@@ -228,7 +228,7 @@ struct EndpointOptions {
   // Longer unregistered buffers are made reachable for the operation,
   uint32_t copy_limit_bytes = 0;
   bool receives_in_buffer = false;  // and all of receives of one segment.
-  uint8_t dscp = 0;                 // Of what it sends.
+  uint8_t dscp = 0;                 // The DSCP of what it sends.
   uint64_t msg_order = 0;
   EndpointCounters counters = {};
   bool region_events = false;  // Every RMA operation of a peer is reported.
