@@ -7,8 +7,11 @@
 // Initialised: with Init set, a walker writes zero to every word after reset;
 //              until `ready_o` nobody may write or rely on read data. Without,
 //              a word must be written before its data is used.
-// Parity:      with Parity set (needs Init), each word carries one even parity
-//              bit; `error_o` is high with read data that fails it.
+// Parity:      with Parity set (needs Init), each word has an even parity bit;
+//              `error_o` is high with read data that fails it. The bit is
+//              computed and written in the cycle after its word, so that it
+//              adds nothing to the paths that end here. A word that bypasses
+//              the memory is not checked.
 // Latency:     read data one cycle after `raddr_i`.
 
 `include "heddle_assert.svh"
@@ -33,45 +36,48 @@ module heddle_mem #(
   output logic             error_o,
   output logic             ready_o
 );
-  localparam int unsigned WordW = Width + 32'(Parity);
-
-  logic [WordW-1:0] words [Depth];
+  logic [Width-1:0] words [Depth];
   logic [AddrW-1:0] walk_q;
   logic             ready_q;
 
   logic             wen;
   logic [AddrW-1:0] waddr;
-  logic [Width-1:0] wdata;
-  logic [WordW-1:0] wword, rword_q, bypass_q;
+  logic [Width-1:0] wdata, rword_q, wdata_q;
   logic             bypassed_q;
 
   assign wen   = ready_q ? wen_i : 1'b1;
   assign waddr = ready_q ? waddr_i : walk_q;
   assign wdata = ready_q ? wdata_i : '0;
 
+  assign rdata_o = bypassed_q ? wdata_q : rword_q;
+  assign ready_o = ready_q;
+
+  always_ff @(posedge clk_i) begin
+    if (wen) words[waddr] <= wdata;
+    rword_q    <= words[raddr_i];
+    wdata_q    <= wdata;
+    bypassed_q <= wen && waddr == raddr_i;
+  end
+
   if (Parity) begin : gen_parity
-    assign wword   = {^wdata, wdata};
-    logic checked_q;  // Read data belongs to an initialised memory.
+    logic             parity [Depth];
+    logic             wen_q, wparity, rparity_q;
+    logic [AddrW-1:0] waddr_q;
+    logic             checked_q;  // Read data belongs to an initialised memory.
+    assign wparity = ^wdata_q;
+    always_ff @(posedge clk_i) begin
+      wen_q   <= wen;
+      waddr_q <= waddr;
+      if (wen_q) parity[waddr_q] <= wparity;
+      rparity_q <= wen_q && waddr_q == raddr_i ? wparity : parity[raddr_i];
+    end
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) checked_q <= 1'b0;
       else         checked_q <= ready_q;
     end
-    assign error_o = checked_q && (^rword);
+    assign error_o = checked_q && !bypassed_q && (^rword_q) != rparity_q;
   end else begin : gen_no_parity
-    assign wword   = wdata;
     assign error_o = 1'b0;
-  end
-
-  logic [WordW-1:0] rword;
-  assign rword   = bypassed_q ? bypass_q : rword_q;
-  assign rdata_o = rword[Width-1:0];
-  assign ready_o = ready_q;
-
-  always_ff @(posedge clk_i) begin
-    if (wen) words[waddr] <= wword;
-    rword_q    <= words[raddr_i];
-    bypass_q   <= wword;
-    bypassed_q <= wen && waddr == raddr_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -65,29 +65,35 @@ module heddle_timer_scan #(
   end
   assign ready_o = get_ready && (&scan_ready);
 
-  // The nearest deadline of the pass so far.
-  logic        pass_any, pass_any_q, pass_dirty_q, clean_q, clean_any_q;
-  logic [31:0] pass_at, pass_at_q, clean_at_q;
+  // Whether timer `a` runs out no later than `b`; one that is off never does.
+  function automatic timer_t nearer(timer_t a, timer_t b);
+    nearer = !b.on || (a.on && $signed(b.at - a.at) >= 0) ? a : b;
+  endfunction
+
   logic             ran_out;   // Some timer of the row, the last one of them here.
   logic [BankW-1:0] ran_out_bank;
   timer_t           timer;
   always_comb begin
-    pass_any     = pass_any_q;
-    pass_at      = pass_at_q;
     ran_out      = 1'b0;
     ran_out_bank = '0;
     timer        = '0;
     for (int unsigned b = 0; b < Banks; b++) begin
       timer = timer_t'(scanned[b]);
-      if (valid_q && timer.on) begin
-        if (!pass_any || $signed(timer.at - pass_at) < 0) pass_at = timer.at;
-        pass_any = 1'b1;
-        if ($signed(now_i - timer.at) >= 0) begin
-          ran_out      = 1'b1;
-          ran_out_bank = BankW'(b);
-        end
+      if (valid_q && timer.on && $signed(now_i - timer.at) >= 0) begin
+        ran_out      = 1'b1;
+        ran_out_bank = BankW'(b);
       end
     end
+  end
+
+  // The nearest deadline of the pass so far, one cycle after the row was read: the nearer one of two banks first.
+  timer_t low_q, high_q, pass, pass_q;
+  logic   row_valid_q, row_last_q, pass_dirty_q, clean_q, clean_any_q;
+  logic [31:0] clean_at_q;
+  assign pass = nearer(pass_q, nearer(low_q, high_q));
+  always_ff @(posedge clk_i) begin
+    low_q  <= nearer(timer_t'(scanned[0]), timer_t'(scanned[1]));
+    high_q <= nearer(timer_t'(scanned[2]), timer_t'(scanned[3]));
   end
 
   logic            due_q;
@@ -99,8 +105,9 @@ module heddle_timer_scan #(
       valid_q      <= 1'b0;
       due_q        <= 1'b0;
       due_idx_q    <= '0;
-      pass_any_q   <= 1'b0;
-      pass_at_q    <= '0;
+      row_valid_q  <= 1'b0;
+      row_last_q   <= 1'b0;
+      pass_q       <= '0;
       pass_dirty_q <= 1'b1;
       clean_q      <= 1'b0;
       clean_any_q  <= 1'b0;
@@ -118,17 +125,18 @@ module heddle_timer_scan #(
         pass_dirty_q <= 1'b1;
         clean_q      <= 1'b0;
       end
-      if (valid_q && last_q == '1) begin
-        pass_any_q   <= 1'b0;
+      row_valid_q <= valid_q;
+      row_last_q  <= valid_q && last_q == '1;
+      if (row_last_q) begin
+        pass_q       <= '0;
         pass_dirty_q <= set_i;
         if (!pass_dirty_q && !set_i) begin
           clean_q     <= 1'b1;
-          clean_any_q <= pass_any;
-          clean_at_q  <= pass_at;
+          clean_any_q <= pass.on;
+          clean_at_q  <= pass.at;
         end
-      end else begin
-        pass_any_q <= pass_any;
-        pass_at_q  <= pass_at;
+      end else if (row_valid_q) begin
+        pass_q <= pass;
       end
     end
   end
