@@ -83,7 +83,7 @@ module heddle_dma_read
   endfunction
 
   // ------------------------------------------------------------ clients
-  logic [NumRd-1:0]             burst_valid, burst_ready, refused, client_idle;
+  logic [NumRd-1:0]             burst_valid, burst_ready, burst_long, refused, client_idle;
   logic [NumRd-1:0][IdW:0]      burst_tag;
   logic [NumRd-1:0][PlaceW-1:0] burst_base;
   logic [NumRd-1:0][63:0]       burst_addr;
@@ -106,7 +106,8 @@ module heddle_dma_read
     heddle_dma_read_client #(
       .DataW     (DataW),
       .TagW      (TagW),
-      .RingBytes (ring_bytes(g))
+      .RingBytes (ring_bytes(g)),
+      .LongBytes (LongBytes)
     ) u_client (
       .clk_i,
       .rst_ni,
@@ -120,6 +121,7 @@ module heddle_dma_read
       .burst_addr_o  (burst_addr[g]),
       .burst_len_o   (burst_len[g]),
       .burst_owner_o (burst_owner[g]),
+      .burst_long_o  (burst_long[g]),
       .beat_valid_i  (beat_valid[g]),
       .beat_place_i  (beat_place[BeatW-1:0]),
       .beat_data_i   (beat_data),
@@ -157,7 +159,7 @@ module heddle_dma_read
   logic [8:0] issue_id;
   logic       is_payload, is_long, long_issue;
   assign is_payload = winner == ClientW'(RdPayload);
-  assign is_long    = is_payload && burst_len[winner] >= 8'(LongBytes / StrbW);
+  assign is_long    = is_payload && burst_long[RdPayload];
   assign long_issue = issue && is_long;
   assign issue_id   = is_long ? {LongId, IdW'(0)}
                               : {is_payload && burst_tag[winner][IdW] ? MoreId : 3'(winner), burst_tag[winner][IdW-1:0]};
@@ -272,7 +274,7 @@ module heddle_dma_read
   assign idle_o = &client_idle && !m_axi_arvalid_o && !r_valid_q && tables_ready && !error_o;
 
   logic unused_bus;
-  assign unused_bus = m_axi_rresp_i[0];
+  assign unused_bus = ^{m_axi_rresp_i[0], burst_long};
 
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : gen_bad_width
     $error("DataW must be 64, 128, 256 or 512");

@@ -17,6 +17,7 @@ module heddle_dma_read_client
   parameter  int unsigned DataW     = 512,   // 64, 128, 256 or 512.
   parameter  int unsigned TagW      = 6,     // log2 of bursts outstanding or buffered; 1 to 7.
   parameter  int unsigned RingBytes = 32768, // A power of two, at least 4096.
+  parameter  int unsigned LongBytes = 512,   // A power of two, below 256 beats.
   localparam int unsigned StrbW  = DataW / 8,
   localparam int unsigned LaneW  = $clog2(StrbW),
   localparam int unsigned Beats  = RingBytes / StrbW,
@@ -37,6 +38,7 @@ module heddle_dma_read_client
   output logic [63:0]                 burst_addr_o,
   output logic [7:0]                  burst_len_o,   // Beats - 1.
   output logic [7:0]                  burst_owner_o,
+  output logic                        burst_long_o,  // More than LongBytes.
 
   // Beat from the host.
   input  logic                        beat_valid_i,
@@ -92,6 +94,7 @@ module heddle_dma_read_client
   assign burst_addr_o  = addr_q;
   assign burst_len_o   = 8'(span >> LaneW);
   assign burst_owner_o = owner_q;
+  assign burst_long_o  = left_q > 14'(LongBytes) && addr_q[SplitW-1:$clog2(LongBytes)] != '1;
   assign issue         = burst_valid_o && burst_ready_i;
   assign req_ready_o   = !busy_q || (issue && last_burst);
 
@@ -244,6 +247,7 @@ module heddle_dma_read_client
   assign refused_o = head_pop && head_last && head_error;
   assign idle_o    = !busy_q && !head_valid && !fetched_q && !rsp_valid_o;
 
+  `HEDDLE_ASSERT(Long_A, burst_long_o == (burst > 14'(LongBytes)))
   `HEDDLE_ASSERT(ReservedRoom_A, room_q <= (BeatW + 1)'(Beats))
   `HEDDLE_ASSERT(ReservedTag_A, !issue || unused_order_ready)
   `HEDDLE_ASSUME(RequestHasBytes_M, !req_valid_i || (req.bytes != '0 && req.bytes <= 14'd8192))
