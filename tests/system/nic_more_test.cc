@@ -278,8 +278,8 @@ TEST_F(NicMoreTest, PiecesReleaseTheirSlotsBeforeTheOperationEnds) {
 }
 
 TEST_F(NicMoreTest, AFencedSendLeavesWhenTheWriteBeforeItIsComplete) {
-  // Farther than memory takes to place the WRITE, which the receive's completion
-  // waits for.
+  // Farther than memory takes to place the WRITE, which the receive's
+  // completion waits for.
   constexpr uint32_t kWire = 500;
   sim::nic::LockstepOptions options;
   options.wire.latency_cycles = kWire;

@@ -110,7 +110,7 @@ class Bench {
   uint64_t errors_reported = 0;
   uint64_t errors_returned = 0;
   uint64_t reordered = 0;
-  uint64_t answered = 0;  // Beats.
+  uint64_t answered = 0;                      // Beats.
   std::array<int64_t, kClients> beats_out{};  // On the bus, not returned.
 
  private:
