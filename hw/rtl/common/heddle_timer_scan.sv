@@ -65,7 +65,7 @@ module heddle_timer_scan #(
   end
   assign ready_o = get_ready && (&scan_ready);
 
-  // Whether timer `a` runs out no later than `b`; one that is off never does.
+  // The one that runs out first; one that is off never does.
   function automatic timer_t nearer(timer_t a, timer_t b);
     nearer = !b.on || (a.on && $signed(b.at - a.at) >= 0) ? a : b;
   endfunction
