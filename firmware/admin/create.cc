@@ -109,11 +109,11 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
   check.Require(
       IsCounter(JoinBytes(command.counter_write, command.counter_write_high)),
       offsetof(Command, counter_write), contract::AdminStatus::kNotFound);
+  // A device without the capability does not use `early_release`.
   const bool deferrable = (capability_ & contract::kCapabilityDeferrable) != 0;
-  check.Require(
-      command.flags == 0 ||
-          (command.flags == contract::kTxCtxFlagDeferrable && deferrable),
-      offsetof(Command, flags));
+  const uint32_t flags = contract::kTxCtxFlagEarlyRelease |
+                         (deferrable ? contract::kTxCtxFlagDeferrable : 0U);
+  check.Require((command.flags & ~flags) == 0, offsetof(Command, flags));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
   return check;
 }

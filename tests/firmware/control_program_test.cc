@@ -311,6 +311,26 @@ TEST_F(ControlProgramTest, SendsAreDeferrableWhereTheDeviceDefers) {
             contract::kTxCtxFlagDeferrable);
 }
 
+TEST_F(ControlProgramTest, EarlyReleaseNeedsNoSpillArea) {
+  MakeEndpoint(5000);
+  MakeCq();
+  AdminCreateTx tx = ValidTx();
+  tx.spill_base = 0;
+  tx.flags = contract::kTxCtxFlagEarlyRelease;
+  const AdminAnswer made = Execute(tx, AdminOpcode::kCreateTx);
+  ASSERT_EQ(made.status, AdminStatus::kOk);
+  EXPECT_EQ(bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, made.object)
+                .flags,
+            contract::kTxCtxFlagEarlyRelease);
+  // With a flag that the device lacks, and one that there is not.
+  for (const uint32_t other : {uint32_t{contract::kTxCtxFlagDeferrable}, 8U}) {
+    tx.flags = static_cast<uint8_t>(contract::kTxCtxFlagEarlyRelease | other);
+    const AdminAnswer refused = Execute(tx, AdminOpcode::kCreateTx);
+    EXPECT_EQ(refused.status, AdminStatus::kInvalid);
+    EXPECT_EQ(refused.detail, offsetof(AdminCreateTx, flags));
+  }
+}
+
 TEST_F(ControlProgramTest, ExhaustedPortsAreNoResource) {
   switch_.exhausted = true;
   const AdminAnswer answer =

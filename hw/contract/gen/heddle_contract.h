@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 13;
+inline constexpr uint32_t kContractMinor = 14;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x0269f68f0c66912aull;
+inline constexpr uint64_t kContractHash = 0x3aea2b50be62614bull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -314,6 +314,8 @@ inline constexpr uint64_t kCapabilityPushExtensions = 0x10000000ull;
 inline constexpr uint64_t kCapabilityMatch = 0x20000000ull;
 // Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14).
 inline constexpr uint64_t kCapabilityDeferrable = 0x40000000ull;
+// Flag `early_release` of transmit contexts.
+inline constexpr uint64_t kCapabilityEarlyRelease = 0x100000000ull;
 // Sends and writes that are ordered after a read do not change the data that it returns.
 inline constexpr uint64_t kCapabilityWriteAfterRead = 0x80000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
@@ -682,6 +684,8 @@ inline constexpr uint8_t kEndpointFlagRelative = 0x1u;
 inline constexpr uint8_t kTxCtxFlagRelative = 0x1u;
 // Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`.
 inline constexpr uint8_t kTxCtxFlagDeferrable = 0x2u;
+// In a context without `spill_base` whose ring is three quarters full, the device releases slots of stalled operations before these end, as far as it has memory of its own for them, and writes no marks. Each such operation ends with a completion, of kind `tx_silent` if it is unsignaled and succeeded. So a released slot indicates the end of no operation: the host keeps the buffers of each until its completion. Devices without the capability `early_release` ignore it.
+inline constexpr uint8_t kTxCtxFlagEarlyRelease = 0x4u;
 
 // Classes of operations for message ordering.
 // Sends, tagged or not.
@@ -1370,7 +1374,7 @@ struct AdminCreateTx {
   uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
   uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps equal to the released head; 8-byte aligned.
   uint64_t av_base = {};  // IOVA of the address vector, 64-byte aligned.
-  uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full the device releases slots of stalled operations before these end: it writes a mark before the head, and each such operation ends with a completion.
+  uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none: slots are then released when their operations end, unless the context has the flag `early_release`. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full the device releases slots of stalled operations before these end: it writes a mark before the head, and each such operation ends with a completion.
   uint32_t av_entries = {};  // Length of the address vector. Unit: entries.
   uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.

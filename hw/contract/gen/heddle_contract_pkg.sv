@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd13;
-  localparam logic [63:0] ContractHash = 64'h0269f68f0c66912a;
+  localparam int unsigned ContractMinor = 32'd14;
+  localparam logic [63:0] ContractHash = 64'h3aea2b50be62614b;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -310,6 +310,8 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityMatch = 64'h20000000;
   // Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14).
   localparam logic [63:0] CapabilityDeferrable = 64'h40000000;
+  // Flag `early_release` of transmit contexts.
+  localparam logic [63:0] CapabilityEarlyRelease = 64'h100000000;
   // Sends and writes that are ordered after a read do not change the data that it returns.
   localparam logic [63:0] CapabilityWriteAfterRead = 64'h80000000;
   // Host bridge reports refused writes; receives then complete with local_access.
@@ -678,6 +680,8 @@ package heddle_contract_pkg;
   localparam logic [7:0] TxCtxFlagRelative = 8'h1;
   // Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`.
   localparam logic [7:0] TxCtxFlagDeferrable = 8'h2;
+  // In a context without `spill_base` whose ring is three quarters full, the device releases slots of stalled operations before these end, as far as it has memory of its own for them, and writes no marks. Each such operation ends with a completion, of kind `tx_silent` if it is unsignaled and succeeded. So a released slot indicates the end of no operation: the host keeps the buffers of each until its completion. Devices without the capability `early_release` ignore it.
+  localparam logic [7:0] TxCtxFlagEarlyRelease = 8'h4;
 
   // Classes of operations for message ordering.
   // Sends, tagged or not.

@@ -166,6 +166,7 @@ inline constexpr Value kCapabilityValues[] = {
     {268435456u, "push_extensions", "With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation."},
     {536870912u, "match", "Receive contexts that match by tag and source, and keep messages that arrive before their receive."},
     {1073741824u, "deferrable", "Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14)."},
+    {4294967296u, "early_release", "Flag `early_release` of transmit contexts."},
     {2147483648u, "write_after_read", "Sends and writes that are ordered after a read do not change the data that it returns."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
@@ -533,6 +534,7 @@ inline constexpr Value kEndpointFlagValues[] = {
 inline constexpr Value kTxCtxFlagValues[] = {
     {1u, "relative", "In `tx_ctx_cfg` only: its endpoint has flag `relative`, and requests leave with rel=1."},
     {2u, "deferrable", "Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`."},
+    {4u, "early_release", "In a context without `spill_base` whose ring is three quarters full, the device releases slots of stalled operations before these end, as far as it has memory of its own for them, and writes no marks. Each such operation ends with a completion, of kind `tx_silent` if it is unsignaled and succeeded. So a released slot indicates the end of no operation: the host keeps the buffers of each until its completion. Devices without the capability `early_release` ignore it."},
 };
 
 // Classes of operations for message ordering.
