@@ -125,7 +125,7 @@ module heddle_nic
       64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan) |
       64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder) | 64'(CapabilityRelative) |
-      64'(CapabilityTrimming) | 64'(CapabilityNativeIp);
+      64'(CapabilityTrimming) | 64'(CapabilityNativeIp) | 64'(CapabilityEarlyRelease);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
@@ -329,7 +329,11 @@ module heddle_nic
   logic [NumTx-1:0][3:0]       tx_ring_log2;
   logic [NumTx-1:0][63:0]      tx_spill_base;
   logic [NumTx-1:0][15:0]      tx_tail, tx_head, tx_told;
-  logic [NumTx-1:0]            spill_busy;
+  logic [NumTx-1:0]            spill_busy, tx_early, spill_in_nic;
+  logic [NumTx-1:0][SpillAreaW-1:0] spill_area;
+  logic                        nic_pay_valid, nic_paid_valid, nic_paid_ready, nic_paid_last;
+  spill_read_t                 nic_pay;
+  logic [DataW-1:0]            nic_paid;
   logic [NumTx-1:0][7:0]       tx_owner;
   logic [FlowW-1:0]            look_flow, list_flow, wake_flow;
   logic [$clog2(MessageShare):0] look_count;
@@ -381,7 +385,7 @@ module heddle_nic
     .again_valid_i(again_valid), .again_i(again), .again_seen_o(again_seen),
     .again_taken_o(again_taken), .again_holds_o(again_holds), .room_o(tx_room),
     .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
-    .ring_log2_o(tx_ring_log2), .spill_base_o(tx_spill_base), .owner_o(tx_owner),
+    .ring_log2_o(tx_ring_log2), .spill_base_o(tx_spill_base), .early_o(tx_early), .owner_o(tx_owner),
     .tail_o(tx_tail),
     .counters_o(tx_counters),
     .stat_o(stat_fetch), .idle_o(unit_idle[5])
@@ -613,7 +617,7 @@ module heddle_nic
   heddle_tx_spill #(.DataW(DataW)) u_tx_spill (
     .clk_i, .rst_ni,
     .alive_i(tx_alive), .gen_i(tx_gen), .ring_log2_i(tx_ring_log2),
-    .spill_base_i(tx_spill_base), .owner_i(tx_owner), .tail_i(tx_tail), .head_i(tx_head), .told_i(tx_told),
+    .spill_base_i(tx_spill_base), .early_i(tx_early), .owner_i(tx_owner), .tail_i(tx_tail), .head_i(tx_head), .told_i(tx_told),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_packet_i(msg_packet),
     .msg_done_i(msg_done),
     .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_pdc_i(enq_pdc),
@@ -640,6 +644,9 @@ module heddle_nic
     .wr_data_valid_o(wr_data_valid[WrSpill]), .wr_data_ready_i(wr_data_ready[WrSpill]),
     .wr_data_o(wr_data[WrSpill]),
     .wr_rsp_valid_i(wr_rsp_valid[WrSpill]), .wr_rsp_error_i(wr_rsp_error[WrSpill]),
+    .in_nic_o(spill_in_nic), .nic_area_o(spill_area),
+    .pay_valid_i(nic_pay_valid), .pay_i(nic_pay), .pay_rsp_valid_o(nic_paid_valid), .pay_rsp_ready_i(nic_paid_ready),
+    .pay_rsp_data_o(nic_paid), .pay_rsp_last_o(nic_paid_last),
     .busy_o(spill_busy), .idle_o(unit_idle[17])
   );
 
@@ -667,6 +674,8 @@ module heddle_nic
     .tbl_valid_i(tbl_valid[3'(TableNextHop)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_data_i(msg_packet),
     .move_i(move), .move_msg_i(move_msg), .move_slot_i(move_slot), .spill_base_i(tx_spill_base),
+    .msg_spilled_i(msg_done.slots == '0 && (msg_done.flags & TxFlagInlineExt) != '0),
+    .in_nic_i(spill_in_nic), .nic_area_i(spill_area),
     .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
     .alive_i(tx_alive), .gen_i(tx_gen),
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
@@ -708,6 +717,8 @@ module heddle_nic
     .rd_rsp_valid_i(rd_rsp_valid[RdPayload]), .rd_rsp_ready_o(rd_rsp_ready[RdPayload]),
     .rd_rsp_data_i(rd_rsp_data[RdPayload]), .rd_rsp_last_i(rd_rsp_last[RdPayload]),
     .rd_rsp_error_i(rd_rsp_error[RdPayload]),
+    .nic_valid_o(nic_pay_valid), .nic_o(nic_pay), .nic_rsp_valid_i(nic_paid_valid), .nic_rsp_ready_o(nic_paid_ready),
+    .nic_rsp_data_i(nic_paid), .nic_rsp_last_i(nic_paid_last),
     .out_valid_o(gathered_valid), .out_ready_i(gathered_ready), .out_data_o(gathered_data),
     .out_last_o(gathered_last), .out_error_o(gathered_error),
     .idle_o(idle_gather)

@@ -49,6 +49,10 @@ package heddle_pkg;
   localparam int unsigned PeerShare = MessageShare / 8;  // Messages of a flow that is stuck.
   localparam int unsigned AgainBatch = 16;  // Operations of a flow that are brought back at a time.
   localparam int unsigned AgainW = $clog2(AgainBatch) + 1;
+  localparam int unsigned SpillAreas    = 4;   // In the NIC, for contexts with `early_release`; at least 2.
+  localparam int unsigned SpillAreaLog2 = 10;  // Slots of each.
+  localparam int unsigned SpillAreaW    = $clog2(SpillAreas);
+  localparam int unsigned SpillRowW     = SpillAreaW + SpillAreaLog2;
   localparam int unsigned NumPushed = 32;  // Payloads kept that were pushed.
   localparam int unsigned PushedW   = $clog2(NumPushed);
   localparam int unsigned PushTagW  = 64;  // Number of a pushed payload; never used twice.
@@ -117,7 +121,9 @@ package heddle_pkg;
     logic            segmented;  // From the segments of `msg`; else from one place.
     logic [MsgW-1:0] msg;
     logic [31:0]     offset;     // In the message.
-    dma_req_t        read;       // Its address is that of the one place.
+    logic            in_nic;     // The one place is in the NIC's memory for spilled slots: this row.
+    logic [SpillRowW-1:0] row;
+    dma_req_t        read;       // Its address is that of the one place in host memory.
   } gather_req_t;
 
   // The same, perhaps of payload that was pushed.
@@ -251,6 +257,12 @@ package heddle_pkg;
     logic [2:0]             extra;
     logic [RingLog2Max-1:0] first;
   } spill_item_t;
+
+  // Slots of a spill area in the NIC to read, from the start of a row on.
+  typedef struct packed {
+    logic [SpillRowW-1:0] row;
+    logic [7:0]           bytes;  // 1 to 192.
+  } spill_read_t;
 
   // Where an operation that waits is: in its ring, unless
   typedef struct packed {

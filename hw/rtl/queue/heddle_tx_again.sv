@@ -3,7 +3,7 @@
 //
 // Ordered:  the first ones of a flow's list, up to Batch at a time, while the flow and its context have room; flows
 //           take turns. All are read ahead, and leave one after the other; the turn ends when one is not taken.
-// Read:     from its ring, or from the spill area when its slots were released. While they are being released it is
+// Read:     from its ring, or from the spill area, in host memory or the NIC, when its slots were released. While they are being released it is
 //           left alone. With `held_o` that may not begin.
 // Freed:    its room in the area when it left; payload in extension slots keeps its own.
 
@@ -25,6 +25,8 @@ module heddle_tx_again
   input  logic [NumTx-1:0][GenW-1:0] gen_i,
   input  logic [NumTx-1:0][3:0]      ring_log2_i,
   input  logic [NumTx-1:0][63:0]     spill_base_i,
+  input  logic [NumTx-1:0]           in_nic_i,     // The area is in the NIC:
+  input  logic [NumTx-1:0][SpillAreaW-1:0] nic_area_i,  // this one.
   input  logic [NumTx-1:0][7:0]      owner_i,
   input  logic [NumTx-1:0]           room_i,    // One more may leave.
 
@@ -68,6 +70,8 @@ module heddle_tx_again
   output logic             rd_valid_o,
   input  logic             rd_ready_i,
   output dma_req_t         rd_req_o,
+  output logic             rd_in_nic_o,         // Instead from the area in the NIC:
+  output spill_read_t      rd_nic_o,
   input  logic             rd_rsp_valid_i,
   output logic             rd_rsp_ready_o,
   input  logic [DataW-1:0] rd_rsp_data_i,
@@ -101,6 +105,8 @@ module heddle_tx_again
   logic [SlotW-1:0] number_q;    // Is looked up,
   logic             ahead_q;     // and its read is not requested yet.
   item_t            item_q, item;
+  logic             in_nic_q;    // That area is in the NIC:
+  logic [SpillAreaW-1:0] area_q;  // this one.
   logic [BatchW:0]  sought_q, came_q, left_q;  // Requested in this turn, read, and gone.
   logic [Batch-1:0][SlotW-1:0] numbers_q;
   logic [Batch-1:0] held_q, bad_q;            // Requested and not gone; could not be read.
@@ -168,6 +174,8 @@ module heddle_tx_again
   assign rd_req_o.addr  = (item_q.given ? spill_base_i[ctx_q] : ring_i) + 64'({read_slot, 6'b0});
   assign rd_req_o.bytes = item_q.info.slots > 3'd1 ? 14'(2 * DescBytes) : 14'(DescBytes);
   assign rd_req_o.owner = owner_i[ctx_q];
+  assign rd_in_nic_o    = in_nic_q;
+  assign rd_nic_o       = {area_q, item_q.first[SpillAreaLog2-1:0], rd_req_o.bytes[7:0]};
   assign rd_rsp_ready_o = 1'b1;
   assign came           = rd_rsp_valid_i && rd_rsp_last_i;
   logic [Beats-1:0] unused_error, unused_ready;
@@ -243,7 +251,11 @@ module heddle_tx_again
     mask_q <= SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
     if (state_q == AgainFirst)     number_q <= first_i;
     if (state_q == AgainNext && more) number_q <= next_i;
-    if (state_q == AgainLoad) item_q <= {wait_i, where_i.given, where_i.first};
+    if (state_q == AgainLoad) begin
+      item_q   <= {wait_i, where_i.given, where_i.first};
+      in_nic_q <= where_i.given && in_nic_i[ctx_q];
+      area_q   <= nic_area_i[ctx_q];
+    end
     patience_q <= again_valid_o && !pop ? patience_q + 1'b1 : '0;
     if (rd_rsp_valid_i) beat_q <= came ? '0 : beat_q + 1'b1;
     if (state_q == AgainIdle) beat_q <= '0;

@@ -20,7 +20,7 @@
 // Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
 //           context may have NumGroup such operations in flight or waiting.
-// Bounded:  in a context with a spill area an operation waits while its flow has more messages in the table than are
+// Bounded:  in a context with a spill area, or with `early_release`, an operation waits while its flow has more messages in the table than are
 //           left of the share or, if it is stuck, PeerShare. One of a stuck flow, or after others of
 //           it, leaves for the flow's list (`keep_o`) and lets later ones pass; `again_i` brings it back to the same
 //           checks. A descriptor that fails them then puts the context into error.
@@ -114,6 +114,7 @@ module heddle_tx_fetch
   output logic [NumTx-1:0][63:0]     head_cell_o,
   output logic [NumTx-1:0][3:0]      ring_log2_o,
   output logic [NumTx-1:0][63:0]     spill_base_o,
+  output logic [NumTx-1:0]           early_o,      // `early_release`, without a spill area.
   output logic [NumTx-1:0][7:0]      owner_o,
   output logic [NumTx-1:0][15:0]     tail_o,       // Published.
   output logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_o,
@@ -167,6 +168,7 @@ module heddle_tx_fetch
   logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
   logic [NumTx-1:0][NumGroup-1:0] grouped_d, grouped_q;  // Groups that have not ended.
   logic [NumTx-1:0][63:0]       head_cell_q, spill_base_q;
+  logic [NumTx-1:0]             early_q;
   logic [NumTx-1:0][3:0]        log2_q;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
   logic [NumTx-1:0][CqW-1:0]    cq_q;
@@ -177,6 +179,7 @@ module heddle_tx_fetch
   assign head_cell_o = head_cell_q;
   assign ring_log2_o = log2_q;
   assign spill_base_o = spill_base_q;
+  assign early_o      = early_q;
   assign owner_o      = owner_q;
   assign tail_o       = tail_q;
   assign counters_o  = counters_q;
@@ -744,7 +747,7 @@ module heddle_tx_fetch
   assign s1_full   = look_count_i >= ShareW'(PeerShare) &&
                      (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
                                       (ShareW + 1)'(MessageShare));
-  assign s1_behind = !s1_again_q && s1_cfg.spill_base != '0 && s1_status == StatusOk &&
+  assign s1_behind = !s1_again_q && (s1_cfg.spill_base != '0 || early_q[s1_ctx_q]) && s1_status == StatusOk &&
                      desc.opcode != OpcodeNop && (look_waits_i || s1_full);
   assign s1_stays  = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
   assign s1_pass   = s1_stays && look_stuck_i && keep_ok_i[s1_ctx_q];
@@ -1040,6 +1043,7 @@ module heddle_tx_fetch
       cq_q        <= '0;
       head_cell_q <= '0;
       spill_base_q <= '0;
+      early_q     <= '0;
       owner_q     <= '0;
       counters_q  <= '0;
     end else begin
@@ -1074,6 +1078,7 @@ module heddle_tx_fetch
         cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
         head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
         spill_base_q[tbl_ctx] <= tbl_cfg.spill_base;
+        early_q[tbl_ctx]     <= (tbl_cfg.flags & TxCtxFlagEarlyRelease) != '0 && tbl_cfg.spill_base == '0;
         owner_q[tbl_ctx]     <= tbl_cfg.function_;
         counters_q[tbl_ctx]  <= {tbl_cfg.counter_send, tbl_cfg.counter_read, tbl_cfg.counter_write};
       end

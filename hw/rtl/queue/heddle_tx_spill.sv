@@ -2,7 +2,8 @@
 // Releases the ring slots of operations that are stuck, so that their ring advances, and brings back those that wait.
 //
 // Crowded:  nothing happens before three quarters of a context's slots are in use as the host sees them,
-//           and only in contexts with a spill area.
+//           and only in contexts with a spill area, or with `early_release`: those take one in the NIC, if one is free,
+//           when their oldest operation is stuck (heddle_spill_areas, heddle_spill_store).
 // Round:    a context whose oldest operation is stuck is looked through in ring order, half of its ring ahead of the head,
 //           until half of its slots are free or RoundMax were released. The slots of operations in a list, and of
 //           messages that are stuck, are released: one is stuck when it has no PDC, its PDC is refused or silent
@@ -15,7 +16,7 @@
 //           When the flow has room it is offered to heddle_tx_fetch again; while its slots are being
 //           released it is not. Its room is free when it left; that of payload in extension slots when its message ends.
 // Marked:   before slots are released, a spill_mark is in the area, and heddle_tx_release ends the operation with a
-//           completion in any case (`owe_o`).
+//           completion in any case (`owe_o`). An area in the NIC has no marks.
 // Refused:  a context whose spill area or ring cannot be accessed spills nothing any more.
 // Held:     `busy_o` of a context holds its drain token, so host memory is left alone behind it.
 
@@ -33,7 +34,8 @@ module heddle_tx_spill
   input  logic [NumTx-1:0]           alive_i,
   input  logic [NumTx-1:0][GenW-1:0] gen_i,
   input  logic [NumTx-1:0][3:0]      ring_log2_i,
-  input  logic [NumTx-1:0][63:0]     spill_base_i,  // 0: none.
+  input  logic [NumTx-1:0][63:0]     spill_base_i,  // 0: none,
+  input  logic [NumTx-1:0]           early_i,       // and one in the NIC may take its place.
   input  logic [NumTx-1:0][7:0]      owner_i,
   input  logic [NumTx-1:0][15:0]     tail_i,        // Published by the host,
   input  logic [NumTx-1:0][15:0]     head_i,        // released,
@@ -116,6 +118,15 @@ module heddle_tx_spill
   input  logic             wr_rsp_valid_i,
   input  logic             wr_rsp_error_i,
 
+  output logic [NumTx-1:0] in_nic_o,        // The context has an area in the NIC:
+  output logic [NumTx-1:0][SpillAreaW-1:0] nic_area_o,  // this one.
+  input  logic             pay_valid_i,     // heddle_tx_gather reads payload there.
+  input  spill_read_t      pay_i,
+  output logic             pay_rsp_valid_o,
+  input  logic             pay_rsp_ready_i,
+  output logic [DataW-1:0] pay_rsp_data_o,
+  output logic             pay_rsp_last_o,
+
   output logic [NumTx-1:0] busy_o,
   output logic             idle_o
 );
@@ -133,10 +144,11 @@ module heddle_tx_spill
   } info_t;
 
   // ------------------------------------------------------------------ messages
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     RoundIdle,
     RoundBegin,  // Reads the parameters of its context.
     RoundScan,   // Looks through the ring.
+    RoundArea,   // Takes an area in the NIC.
     RoundBook,   // One that waits is no longer brought back.
     RoundSeek,   // Looks for room in the spill area,
     RoundTake,   // and takes it.
@@ -149,6 +161,10 @@ module heddle_tx_spill
   logic [SlotW-1:0] mask_q;
   logic [3:0]       log2_q;
   logic [63:0]      area_q;
+  logic             no_area_q; // It has none yet.
+  logic             in_nic_q;  // It is in the NIC.
+  logic [SpillAreaW-1:0] nic_area_q;
+  logic [SlotW-1:0] room_mask_q;  // Slots of the area.
   logic [7:0]       owner_q;
   logic [15:0]      pos_q;     // Looked at next.
   logic             here_q;    // The context lives, and is not being cleaned.
@@ -173,8 +189,7 @@ module heddle_tx_spill
   logic        comes_again;   // Its payload is in the spill area.
   logic [63:0] again_offset;
   assign comes_again  = msg_valid_i && (msg_done_i.flags & TxFlagInlineExt) != '0 &&
-                        msg_done_i.length != '0 && spill_base_i[msg_done_i.ctx] != '0 &&
-                        again_offset < 64'(DescBytes) << ring_log2_i[msg_done_i.ctx];
+                        msg_done_i.length != '0 && msg_done_i.slots == '0;
   assign again_offset = msg_packet_i.iova - spill_base_i[msg_done_i.ctx];
   assign info_in = {msg_done_i.ctx, msg_done_i.gen, msg_done_i.position, msg_done_i.slots,
                     (msg_done_i.flags & TxFlagInlineExt) != '0 && msg_done_i.slots > 3'd1 && !comes_again,
@@ -289,6 +304,8 @@ module heddle_tx_spill
 
   // --------------------------------------------------------- choice of a context
   logic [NumTx-1:0] crowded_q, want, examined_q, refused_q;
+  logic             area_free, area_freed, areas_idle, take_area;
+  logic [SpillAreaW-1:0] area_first;
   logic             pick_valid, pick_take;
   logic [TxW-1:0]   pick_ctx;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -297,12 +314,12 @@ module heddle_tx_spill
     end else begin
       for (int unsigned i = 0; i < NumTx; i++) begin
         // Three quarters of a ring of at least 8 slots.
-        crowded_q[i] <= alive_i[i] && spill_base_i[i] != '0 && !refused_q[i] &&
+        crowded_q[i] <= alive_i[i] && (spill_base_i[i] != '0 || early_i[i]) && !refused_q[i] &&
                         tail_i[i] - told_i[i] >= (16'd3 << ring_log2_i[i]) >> 2;
       end
     end
   end
-  assign want      = crowded_q & ~examined_q & ~dirty & ~kept_dirty;
+  assign want      = crowded_q & ~examined_q & ~dirty & ~kept_dirty & (~early_i | in_nic_o | {NumTx{area_free}});
   assign pick_take = round_q == RoundIdle && pick_valid;
   heddle_rr_pick #(.NumSrc(NumTx)) u_pick (
     .clk_i, .rst_ni, .valid_i(want), .valid_o(pick_valid), .idx_o(pick_ctx), .take_i(pick_take)
@@ -323,19 +340,27 @@ module heddle_tx_spill
   spill_place_t     again_place, drop, back;
   logic [NumTx-1:0] alive_q;
   logic [NumTx-1:0][GenW-1:0] gen_q;
+  logic [NumTx-1:0] over;
   always_comb begin
     restart = '0;
+    over    = '0;
     if (alive_i != alive_q || gen_i != gen_q) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
         restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
+        over[i]    = alive_q[i] && (!alive_i[i] || gen_i[i] != gen_q[i]);
       end
     end
   end
+  heddle_spill_areas u_areas (
+    .clk_i, .rst_ni, .over_i(over), .seq_issued_i, .seq_done_i,
+    .take_i(take_area), .take_ctx_i(ctx_q), .free_o(area_free),
+    .has_o(in_nic_o), .area_o(nic_area_o), .area_first_o(area_first), .freed_o(area_freed), .idle_o(areas_idle)
+  );
   assign again_place = {msg_done_i.ctx, msg_done_i.gen, again_offset[6 +: SlotW],
                         3'((msg_done_i.length + 32'(DescBytes - 1)) >> $clog2(DescBytes))};
   heddle_tx_spill_room u_room (
     .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .restart_i(restart), .dirty_o(dirty),
-    .ctx_i(ctx_q), .mask_i(mask_q), .here_i(here_q), .find_i(find), .soon_i(finds_kept), .slots_i(item_q.extra),
+    .ctx_i(ctx_q), .mask_i(room_mask_q), .here_i(here_q), .find_i(find), .soon_i(finds_kept), .slots_i(item_q.extra),
     .seek_i(round_q == RoundSeek), .found_o(found), .nothing_o(nothing), .take_i(round_q == RoundTake),
     .taken_o(taken), .first_o(first),
     .msg_valid_i, .msg_index_i, .msg_here_i(comes_again), .msg_place_i(again_place),
@@ -362,7 +387,15 @@ module heddle_tx_spill
   logic              issue, launch, failed, none, same;
   spill_item_t       issued;
   logic              copy_valid, copy_grant, copy_rsp_ready, again_read, again_rsp_ready, offered_q;
-  logic              tag_ready, tag_valid, tag_again;
+  logic              tag_ready, tag_valid, tag_again, tag_in_nic, in_nic_tag;
+  logic              again_in_nic, nic_read, again_rsp_valid, nic_rsp_valid;
+  spill_read_t       again_nic, tag_nic;
+  localparam int unsigned RowBeats = DescBytes * 8 / DataW;
+  localparam int unsigned RowBeatW = RowBeats > 1 ? $clog2(RowBeats) : 1;
+  logic                 st_valid;
+  logic [SpillRowW-1:0] st_row;
+  logic [RowBeatW-1:0]  st_beat;
+  logic [DataW-1:0]     st_data;
   logic [$clog2(InFlight)+1:0] tag_count;
   dma_req_t          copy_req, again_req;
   assign ahead      = pos_q - head_q;
@@ -372,10 +405,11 @@ module heddle_tx_spill
                       (!begun || (queued && stuck_i[pdc]));
   assign find       = round_q == RoundScan && two_valid_q && !left && (finds_kept || finds_msg);
   assign found_slots = finds_kept ? kept_q.slots : info.slots;
-  assign rewind     = left || (same_read && one_valid_q) || (find && full);
+  assign rewind     = left || (same_read && one_valid_q) || (find && (full || no_area_q));
   assign rewind_pos = two_valid_q && (left || find) ? two_pos_q : one_valid_q ? one_pos_q : pos_q;
   assign book_want  = round_q == RoundBook && here_q && !(again_busy && again_ctx == ctx_q && again_held);
   assign issue      = round_q == RoundIssue && here_q && !nothing_q && !(!item_q.waits && (gone_q || (free_i && free_msg_i == item_q.msg)));
+  assign take_area  = round_q == RoundArea && area_free && here_q && alive_i[ctx_q] && gen_i[ctx_q] == round_gen_q;
   assign owe_o      = issue && !item_q.waits;
   assign owe_msg_o  = item_q.msg;
   // One that keeps its slots after all has to be through, too, if it was booked or has room.
@@ -394,6 +428,8 @@ module heddle_tx_spill
       RoundScan: begin
         if (!here_q || refused_q[ctx_q]) begin
           round_d = RoundWait;
+        end else if (find && no_area_q) begin
+          round_d = RoundArea;
         end else if (find && !full) begin
           round_d = finds_kept ? RoundBook : info.copied ? RoundSeek : RoundIssue;
         end else if (two_valid_q && !find && !left && two_pos_q == start_q) begin
@@ -402,6 +438,11 @@ module heddle_tx_spill
         end else if ((enough_q || (far_q && none)) && !one_valid_q && !two_valid_q) begin
           round_d = RoundWait;
         end
+      end
+      // Without a free one it waits for that.
+      RoundArea: begin
+        let_be  = here_q && !take_area;
+        round_d = take_area ? RoundScan : here_q ? RoundIdle : RoundWait;
       end
       // One that is being brought back is left alone, and later ones are for the next round.
       RoundBook: begin
@@ -426,7 +467,7 @@ module heddle_tx_spill
   end
   heddle_tx_spill_copy #(.DataW(DataW), .InFlight(InFlight)) u_copy (
     .clk_i, .rst_ni, .ctx_i(ctx_q), .gen_i(round_gen_q), .here_i(here_q), .refused_i(refused_q[ctx_q]),
-    .log2_i(log2_q), .area_i(area_q), .owner_i(owner_q),
+    .log2_i(log2_q), .area_i(area_q), .in_nic_i(in_nic_q), .nic_area_i(nic_area_q), .owner_i(owner_q),
     .launch_i(launch), .void_i(!issue), .item_i(issued), .iova_i(iova_q), .full_o(full), .none_o(none),
     .sent_o(sent), .look_o(same_read), .same_i(same), .through_o(through_want), .through_ok_o(through_ok),
     .through_ready_i(through), .drop_o(drop_want), .drop_ready_i(drop_take), .failed_o(failed), .move_o,
@@ -435,7 +476,8 @@ module heddle_tx_spill
     .rd_rsp_valid_i(rd_rsp_valid_i && tag_valid && !tag_again), .rd_rsp_ready_o(copy_rsp_ready),
     .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_error_i,
     .wr_valid_o, .wr_ready_i, .wr_req_o, .wr_data_valid_o, .wr_data_ready_i, .wr_data_o,
-    .wr_rsp_valid_i, .wr_rsp_error_i
+    .wr_rsp_valid_i, .wr_rsp_error_i,
+    .st_valid_o(st_valid), .st_row_o(st_row), .st_beat_o(st_beat), .st_data_o(st_data)
   );
   assign same        = sent_live && info.ctx == ctx_q && info.gen == round_gen_q &&
                        info.position == sent.position && !(free_i && free_msg_i == sent.msg) && here_q;
@@ -444,28 +486,42 @@ module heddle_tx_spill
   assign drop        = {ctx_q, round_gen_q, sent.first, sent.extra};
 
   heddle_tx_again #(.DataW(DataW)) u_again (
-    .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .spill_base_i, .owner_i, .room_i,
+    .clk_i, .rst_ni, .alive_i, .gen_i, .ring_log2_i, .spill_base_i, .in_nic_i(in_nic_o), .nic_area_i(nic_area_o),
+    .owner_i, .room_i,
     .flow_o, .some_i, .flow_room_i, .ahead_o, .first_i, .number_o, .wait_i, .last_i, .next_i,
     .pop_o, .pop_number_o, .pop_next_o,
     .wake_valid_i, .wake_flow_i, .wake_take_o, .renew_o, .barred_o,
     .ctx_o(again_ctx), .busy_o(again_busy), .look_number_i(item_q.number), .held_o(again_held), .where_i(where), .ring_i({again_page, 12'b0}),
     .left_o(left), .left_slot_o(left_slot), .free_o(back_want), .free_place_o(back), .free_ready_i(back_take),
     .stir_o(again_stir), .again_valid_o, .again_o, .again_seen_i, .again_taken_i, .again_holds_i,
-    .rd_valid_o(again_read), .rd_ready_i(!copy_grant && rd_ready_i && tag_ready), .rd_req_o(again_req),
-    .rd_rsp_valid_i(rd_rsp_valid_i && tag_valid && tag_again), .rd_rsp_ready_o(again_rsp_ready),
-    .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_error_i
+    .rd_valid_o(again_read), .rd_ready_i(!copy_grant && (again_in_nic || rd_ready_i) && tag_ready), .rd_req_o(again_req),
+    .rd_in_nic_o(again_in_nic), .rd_nic_o(again_nic),
+    .rd_rsp_valid_i(again_rsp_valid), .rd_rsp_ready_o(again_rsp_ready),
+    .rd_rsp_data_i(tag_in_nic ? pay_rsp_data_o : rd_rsp_data_i),
+    .rd_rsp_last_i(tag_in_nic ? pay_rsp_last_o : rd_rsp_last_i), .rd_rsp_error_i(!tag_in_nic && rd_rsp_error_i)
   );
 
   // --------------------------------------------------------------- reads of both
   // One that comes again goes first, but not before a request that is offered already.
   assign copy_grant     = copy_valid && (!again_read || offered_q);
-  assign rd_valid_o     = (copy_valid || again_read) && tag_ready;
+  assign rd_valid_o     = (copy_grant || (again_read && !again_in_nic)) && tag_ready;
   assign rd_req_o       = copy_grant ? copy_req : again_req;
-  assign rd_rsp_ready_o = tag_valid && (tag_again ? again_rsp_ready : copy_rsp_ready);
-  heddle_fifo #(.Width(1), .Depth(2 * InFlight)) u_tags (
-    .clk_i, .rst_ni, .valid_i(rd_valid_o && rd_ready_i), .ready_o(tag_ready), .data_i(!copy_grant),
-    .valid_o(tag_valid), .ready_i(rd_rsp_valid_i && rd_rsp_ready_o && rd_rsp_last_i), .data_o(tag_again),
-    .count_o(tag_count)
+  assign rd_rsp_ready_o = tag_valid && !tag_in_nic && (tag_again ? again_rsp_ready : copy_rsp_ready);
+  assign nic_read       = !copy_grant && again_read && again_in_nic;
+  heddle_fifo #(.Width(2 + $bits(spill_read_t)), .Depth(2 * InFlight)) u_tags (
+    .clk_i, .rst_ni, .valid_i((rd_valid_o && rd_ready_i) || nic_read), .ready_o(tag_ready),
+    .data_i({!copy_grant, nic_read, again_nic}), .valid_o(tag_valid),
+    .ready_i(tag_in_nic ? nic_rsp_valid && again_rsp_ready && pay_rsp_last_o
+                        : rd_rsp_valid_i && rd_rsp_ready_o && rd_rsp_last_i),
+    .data_o({tag_again, in_nic_tag, tag_nic}), .count_o(tag_count)
+  );
+  assign tag_in_nic      = tag_valid && in_nic_tag;
+  assign again_rsp_valid = tag_in_nic ? nic_rsp_valid : rd_rsp_valid_i && tag_valid && tag_again;
+  heddle_spill_store #(.DataW(DataW)) u_store (
+    .clk_i, .rst_ni, .wr_valid_i(st_valid), .wr_row_i(st_row), .wr_beat_i(st_beat), .wr_data_i(st_data),
+    .rd_valid_i({tag_in_nic, pay_valid_i}), .rd_i({tag_nic, pay_i}),
+    .rsp_valid_o({nic_rsp_valid, pay_rsp_valid_o}), .rsp_ready_i({again_rsp_ready, pay_rsp_ready_i}),
+    .rsp_data_o(pay_rsp_data_o), .rsp_last_o(pay_rsp_last_o)
   );
 
   always_comb begin
@@ -474,10 +530,10 @@ module heddle_tx_spill
     if (again_busy)           busy_o[again_ctx] = 1'b1;
   end
   assign idle_o = round_q == RoundIdle && !again_busy && room_idle && live_ready && given_ready &&
-                  queued_ready && begun_ready &&
+                  queued_ready && begun_ready && areas_idle && !tag_valid && !pay_valid_i &&
                   want == '0 && dirty == '0 && kept_dirty == '0 && !stir && !wake_valid_i;
   // Room that came free also.
-  assign stir_o = stir || room_freed || again_stir;
+  assign stir_o = stir || room_freed || again_stir || area_freed;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -527,6 +583,11 @@ module heddle_tx_spill
       mask_q      <= SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
       half_q      <= 16'd1 << ring_log2_i[ctx_q] >> 1;
       area_q      <= spill_base_i[ctx_q];
+      no_area_q   <= early_i[ctx_q] && !in_nic_o[ctx_q];
+      in_nic_q    <= early_i[ctx_q];
+      nic_area_q  <= nic_area_o[ctx_q];
+      room_mask_q <= early_i[ctx_q] && ring_log2_i[ctx_q] > 4'(SpillAreaLog2) ?
+                     SlotW'((16'd1 << SpillAreaLog2) - 16'd1) : SlotW'((16'd1 << ring_log2_i[ctx_q]) - 16'd1);
       owner_q     <= owner_i[ctx_q];
       start_q     <= head_i[ctx_q];
       pos_q       <= head_i[ctx_q];
@@ -536,6 +597,10 @@ module heddle_tx_spill
     end else begin
       here_q   <= here_q && alive_i[ctx_q] && gen_i[ctx_q] == round_gen_q;
       far_q    <= !ahead[15] && ahead >= half_q;
+      if (take_area) begin
+        no_area_q  <= 1'b0;
+        nic_area_q <= area_first;
+      end
       enough_q <= tail_here_q - head_q <= half_q || given_q[$clog2(RoundMax)];
       if (launch) given_q <= given_q + 1'b1;
     end
@@ -544,8 +609,8 @@ module heddle_tx_spill
     msg_q     <= at;
     kept_q    <= kept;
     if (round_q == RoundScan) begin
-      if (find && !full) pos_q <= two_pos_q + 16'(found_slots);
-      else if (rewind)   pos_q <= rewind_pos;
+      if (find && !full && !no_area_q) pos_q <= two_pos_q + 16'(found_slots);
+      else if (rewind)                 pos_q <= rewind_pos;
       else if (!far_q && !enough_q) pos_q <= pos_q + 16'd1;
     end
     if (find) begin

@@ -3,7 +3,7 @@
 //
 // Ordered:  all are of one context, and go through in the order in which they were launched.
 // Copied:   the slots that are still needed are in the area before the mark is written.
-// Marked:   a spill_mark is in the area before the slots are released.
+// Marked:   a spill_mark is in the area before the slots are released, unless the area is in the NIC.
 // Moved:    payload of a message is announced (`move_o`) only if its message has not ended, and its old place is released when
 //           no read of it is outstanding.
 // Through:  one that waits is reported (`through_o`) when it may be brought back, from the area or from its ring.
@@ -17,7 +17,9 @@ module heddle_tx_spill_copy
   import heddle_pkg::*;
 #(
   parameter  int unsigned DataW    = 512,  // 64, 128, 256 or 512.
-  parameter  int unsigned InFlight = 32    // A power of two.
+  parameter  int unsigned InFlight = 32,   // A power of two.
+  localparam int unsigned RowBeats = DescBytes * 8 / DataW,
+  localparam int unsigned RowBeatW = RowBeats > 1 ? $clog2(RowBeats) : 1
 ) (
   input  logic clk_i,
   input  logic rst_ni,
@@ -28,7 +30,9 @@ module heddle_tx_spill_copy
   input  logic             here_i,       // It lives,
   input  logic             refused_i,    // and its memory cannot be accessed.
   input  logic [3:0]       log2_i,
-  input  logic [63:0]      area_i,
+  input  logic [63:0]      area_i,       // Its area in host memory,
+  input  logic             in_nic_i,     // or this one in the NIC.
+  input  logic [SpillAreaW-1:0] nic_area_i,
   input  logic [7:0]       owner_i,
 
   input  logic             launch_i,
@@ -71,7 +75,12 @@ module heddle_tx_spill_copy
   input  logic             wr_data_ready_i,
   output logic [DataW-1:0] wr_data_o,
   input  logic             wr_rsp_valid_i,
-  input  logic             wr_rsp_error_i
+  input  logic             wr_rsp_error_i,
+
+  output logic             st_valid_o,   // heddle_spill_store.
+  output logic [SpillRowW-1:0] st_row_o,
+  output logic [RowBeatW-1:0]  st_beat_o,
+  output logic [DataW-1:0] st_data_o
 );
   localparam int unsigned Beats  = (InjectBytes + DescBytes) * 8 / DataW;  // Of the longest copy.
   localparam int unsigned PlaceW = Beats > 1 ? $clog2(Beats) : 1;
@@ -100,10 +109,10 @@ module heddle_tx_spill_copy
   );
 
   // ---------------------------------------------------------------------- writes
-  typedef enum logic [2:0] {WriteIdle, WriteCollect, WriteCopy, WriteData, WriteMark, WriteMarkData, WriteFail} write_e;
+  typedef enum logic [2:0] {WriteIdle, WriteCollect, WriteCopy, WriteData, WriteMark, WriteMarkData, WriteEnd, WriteFail} write_e;
   write_e            write_d, write_q;
   logic [PlaceW-1:0] beat_q, last_beat;
-  logic              bad_q, ack_in, ack_in_ready;
+  logic              bad_q, wrote, ack_in, ack_in_ready;
   spill_mark_t       mark;
   logic [RingLog2Max-1:0] mask;
   logic [DataW-1:0]  copied;
@@ -128,9 +137,15 @@ module heddle_tx_spill_copy
     mark.given    = 16'd1;
   end
   assign wr_valid_o      = write_q == WriteCopy || write_q == WriteMark;
-  assign wr_data_valid_o = write_q == WriteData || write_q == WriteMarkData;
+  assign wr_data_valid_o = (write_q == WriteData && !in_nic_i) || write_q == WriteMarkData;
   assign wr_data_o       = write_q == WriteMarkData ? DataW'(mark) : copied;
-  assign ack_in          = write_q == WriteFail || (write_q == WriteMarkData && wr_data_ready_i);
+  assign wrote           = in_nic_i || wr_data_ready_i;
+  // Rows of the area in the NIC.
+  assign st_valid_o      = write_q == WriteData && in_nic_i;
+  assign st_row_o        = {nic_area_i, writing.first[SpillAreaLog2-1:0] + SpillAreaLog2'(32'(beat_q) / RowBeats)};
+  assign st_beat_o       = RowBeatW'(32'(beat_q) % RowBeats);
+  assign st_data_o       = copied;
+  assign ack_in          = write_q == WriteFail || write_q == WriteEnd || (write_q == WriteMarkData && wr_data_ready_i);
   assign wr_out_ready    = ack_in;
   always_comb begin
     write_d = write_q;
@@ -139,19 +154,19 @@ module heddle_tx_spill_copy
         if (wr_out_valid) begin
           if (writing.copied && !wr_void)               write_d = WriteCollect;
           else if (wr_void || !here_i || refused_i)     write_d = WriteFail;
-          else                                          write_d = WriteMark;
+          else                                          write_d = in_nic_i ? WriteEnd : WriteMark;
         end
       end
       WriteCollect: begin
         if (rd_rsp_valid_i && rd_rsp_last_i) begin
-          write_d = bad_q || rd_rsp_error_i || !here_i || refused_i ? WriteFail : WriteCopy;
+          write_d = bad_q || rd_rsp_error_i || !here_i || refused_i ? WriteFail : in_nic_i ? WriteData : WriteCopy;
         end
       end
       WriteCopy:     if (wr_ready_i) write_d = WriteData;
-      WriteData:     if (wr_data_ready_i && beat_q == last_beat) write_d = WriteMark;
+      WriteData:     if (wrote && beat_q == last_beat) write_d = in_nic_i ? WriteEnd : WriteMark;
       WriteMark:     if (wr_ready_i) write_d = WriteMarkData;
       WriteMarkData: if (wr_data_ready_i) write_d = WriteIdle;
-      WriteFail:     write_d = WriteIdle;
+      WriteEnd, WriteFail: write_d = WriteIdle;
       default:       write_d = WriteIdle;
     endcase
   end
@@ -192,7 +207,9 @@ module heddle_tx_spill_copy
       SentIdle: begin
         if (ack_valid) begin
           if (failed) sent_d = sent_o.waits ? SentThrough : SentDrop;
-          else        sent_d = sent_o.copied ? SentCopy : SentMark;
+          else if (!in_nic_i)    sent_d = sent_o.copied ? SentCopy : SentMark;
+          else if (sent_o.waits) sent_d = SentThrough;
+          else                   sent_d = sent_o.copied ? SentSame : SentGive;
         end
       end
       SentCopy: if (error_valid) sent_d = SentMark;
@@ -236,9 +253,9 @@ module heddle_tx_spill_copy
   end
 
   always_ff @(posedge clk_i) begin
-    if (write_q == WriteIdle || write_q == WriteCopy || (write_q == WriteCollect && write_d == WriteCopy)) begin
+    if (write_q == WriteIdle || write_q == WriteCopy || (write_q == WriteCollect && write_d != WriteCollect)) begin
       beat_q <= '0;
-    end else if ((write_q == WriteCollect && rd_rsp_valid_i) || (write_q == WriteData && wr_data_ready_i)) begin
+    end else if ((write_q == WriteCollect && rd_rsp_valid_i) || (write_q == WriteData && wrote)) begin
       beat_q <= beat_q + 1'b1;
     end
     if (write_q == WriteIdle)                                               bad_q <= 1'b0;

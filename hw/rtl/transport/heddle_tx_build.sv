@@ -41,6 +41,9 @@ module heddle_tx_build
   input  logic [MsgW-1:0]  move_msg_i,
   input  logic [RingLog2Max-1:0] move_slot_i,  // from this slot on.
   input  logic [NumTx-1:0][63:0] spill_base_i,
+  input  logic             msg_spilled_i,   // With msg_valid_i: payload in extension slots was in that area before.
+  input  logic [NumTx-1:0] in_nic_i,        // The context's area is in the NIC:
+  input  logic [NumTx-1:0][SpillAreaW-1:0] nic_area_i,  // this one.
   input  logic             pdc_valid_i,     // PDC open.
   input  logic [PdcW-1:0]  pdc_index_i,
   input  pdc_peer_t        pdc_data_i,
@@ -91,13 +94,13 @@ module heddle_tx_build
 
   msg_packet_t     msg;
   pdc_peer_t       peer;
-  logic            msg_ready, pdc_ready, msg_error, pdc_error;
+  logic            msg_spilled, msg_ready, pdc_ready, msg_error, pdc_error;
 
   // A word that waits in stage 1 is read again, so that it stays on the output.
-  heddle_mem #(.Width($bits(msg_packet_t)), .Depth(NumMsg), .Init(1'b0)) u_msg (
+  heddle_mem #(.Width($bits(msg_packet_t) + 1), .Depth(NumMsg), .Init(1'b0)) u_msg (
     .clk_i, .rst_ni,
-    .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(msg_data_i),
-    .raddr_i(s1_take ? pkt_i.msg : s1_q.msg), .rdata_o(msg),
+    .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i({msg_spilled_i, msg_data_i}),
+    .raddr_i(s1_take ? pkt_i.msg : s1_q.msg), .rdata_o({msg_spilled, msg}),
     .error_o(msg_error), .ready_o(msg_ready)
   );
 
@@ -295,6 +298,9 @@ module heddle_tx_build
     rd_req.gather.segmented  = msg.segmented && !s1_back_q;
     rd_req.gather.msg        = s1_q.msg;
     rd_req.gather.offset     = offset;
+    // No field of a descriptor selects this: only payload that was copied there is read there.
+    rd_req.gather.in_nic     = !s1_back_q && (moved_q[s1_q.msg] || msg_spilled) && in_nic_i[msg.ctx];
+    rd_req.gather.row        = {nic_area_i[msg.ctx], moved_q[s1_q.msg] ? moved_slot[SpillAreaLog2-1:0] : msg.iova[6 +: SpillAreaLog2]};
     rd_req.gather.read.addr  = s1_back_q ? s1_data_q.data.iova : payload + 64'(offset);
     rd_req.gather.read.bytes = request.bytes;
     rd_req.gather.read.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Request {
   uint32_t offset = 0;
   uint64_t address = 0;
   uint32_t bytes = 0;
+  std::optional<uint32_t> row = {};  // In the NIC.
 };
 
 struct Payload {
@@ -48,6 +50,12 @@ class Bench {
   uint32_t stall_percent = 0;
   std::deque<Request> requests;
   std::vector<Payload> payloads;
+  uint32_t nic_reads = 0;
+
+  // Byte of the spill areas in the NIC.
+  static uint8_t NicByte(uint32_t row, uint32_t at) {
+    return uint8_t((row * 64 + at) * 2654435761U >> 13);
+  }
 
   void Write(uint32_t msg, const rtl::Segments& segments) {
     dut->wr_valid_i = 1;
@@ -59,6 +67,7 @@ class Bench {
 
   void Tick() {
     reads.Drive(cycle, &rng);
+    DriveNic();
     dut->out_ready_i = rng() % 100 >= stall_percent;
     dut->req_valid_i = !requests.empty();
     if (!requests.empty()) {
@@ -68,12 +77,15 @@ class Bench {
           rtl::GatherReq{.segmented = r.segmented,
                          .msg = static_cast<uint16_t>(r.msg),
                          .offset = r.offset,
+                         .in_nic = r.row.has_value(),
+                         .row = uint16_t(r.row.value_or(0)),
                          .read = {.addr = r.address,
                                   .bytes = static_cast<uint16_t>(r.bytes),
                                   .owner = 7}});
     }
     dut.Settle();
     reads.Sample(cycle);
+    SampleNic();
     if (dut->req_valid_i && dut->req_ready_o) {
       requests.pop_front();
     }
@@ -98,7 +110,40 @@ class Bench {
   }
 
  private:
+  // As heddle_spill_store: a request stays until its last beat.
+  void DriveNic() {
+    if (!offered_) offered_ = asked_ && rng() % 3 != 0;
+    dut->nic_rsp_valid_i = offered_;
+    std::vector<uint8_t> beat(kBeat);
+    for (size_t i = 0; i < kBeat; ++i) {
+      beat[i] = offered_ ? NicByte(nic_.row, given_ + uint32_t(i)) : 0xdd;
+    }
+    std::memcpy(&dut->nic_rsp_data_i, beat.data(), kBeat);
+    dut->nic_rsp_last_i = offered_ && given_ + kBeat >= nic_.bytes;
+  }
+  void SampleNic() {
+    if (offered_) {
+      ASSERT_TRUE(dut->nic_valid_o);
+      const auto now = rtl::Sample<rtl::SpillRead>(dut->nic_o);
+      ASSERT_EQ(now.row, nic_.row);
+      ASSERT_EQ(now.bytes, nic_.bytes);
+      if (dut->nic_rsp_ready_o) {
+        given_ += uint32_t(kBeat);
+        offered_ = false;
+        asked_ = !dut->nic_rsp_last_i;
+        nic_reads += asked_ ? 0 : 1;
+      }
+    } else if (dut->nic_valid_o && !asked_) {
+      nic_ = rtl::Sample<rtl::SpillRead>(dut->nic_o);
+      given_ = 0;
+      asked_ = true;
+    }
+  }
+
   Payload open_;
+  bool asked_ = false, offered_ = false;
+  rtl::SpillRead nic_;
+  uint32_t given_ = 0;
 };
 
 TEST(TxGatherTest, OnePiecePassesInTheCycleItComes) {
@@ -133,7 +178,20 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
       bool error = false;
     };
     std::vector<Expected> expected;
+    uint32_t in_nic = 0;
     for (uint32_t msg = 0; msg < 60; ++msg) {
+      // Payload in the NIC keeps its turn among reads of host memory.
+      if (b.rng() % 3 == 0) {
+        Request r{.address = 0x70000, .bytes = 1 + b.rng() % 192};
+        r.row = b.rng() % (1U << rtl::kSpillRowW);
+        b.requests.push_back(r);
+        Expected e;
+        for (uint32_t i = 0; i < r.bytes; ++i) {
+          e.data.push_back(Bench::NicByte(*r.row, i));
+        }
+        expected.push_back(e);
+        ++in_nic;
+      }
       const uint32_t mtu = 1024U << b.rng() % 4;
       const uint32_t most = b.rng() % 3 == 0 ? 3 * mtu : 3 * kBeat;
       rtl::Segments segments;
@@ -192,6 +250,7 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
     }
     b.Tick();
     EXPECT_TRUE(b.dut->idle_o);
+    EXPECT_EQ(b.nic_reads, in_nic);
     for (const rtl::DmaReq& read : b.reads.requests) {
       EXPECT_EQ(read.owner, 7U);
     }

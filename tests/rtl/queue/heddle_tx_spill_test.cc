@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -38,7 +39,8 @@ struct Message {
   bool owed = false;   // It ends with a completion.
   bool given = false;  // Its slots were released.
   std::optional<uint32_t> moved;
-  uint16_t quiet = 0;  // Sequence when it was moved.
+  std::optional<uint32_t> row;  // It is there in the NIC.
+  uint16_t quiet = 0;           // Sequence when it was moved.
 };
 
 struct Context {
@@ -46,6 +48,7 @@ struct Context {
   uint32_t gen = 0;
   uint32_t log2 = 5;
   uint64_t spill_base = 0;
+  bool early = false;  // An area in the NIC may take its place.
   uint32_t tail = 0;
   uint32_t head = 0;
   std::map<uint32_t, uint32_t> ended;  // Position -> slots.
@@ -60,6 +63,8 @@ struct Context {
     }
   }
 };
+
+enum class Area : uint8_t { kNone, kHost, kNic };
 
 // The unit with host memory and what heddle_tx_release does.
 class Bench {
@@ -90,14 +95,15 @@ class Bench {
 
   static uint64_t Ring(uint32_t ctx) { return 0x1000000 + ctx * 0x100000; }
 
-  void Start(uint32_t ctx, uint32_t log2, bool area = true) {
+  void Start(uint32_t ctx, uint32_t log2, Area area = Area::kHost) {
     Context& c = contexts[ctx];
     const uint32_t gen = c.gen + 1;
     c = {};
     c.gen = gen;
     c.alive = true;
     c.log2 = log2;
-    c.spill_base = area ? Ring(ctx) + 0x80000 : 0;
+    c.spill_base = area == Area::kHost ? Ring(ctx) + 0x80000 : 0;
+    c.early = area == Area::kNic;
     c.taken.resize(c.size());
   }
   // Of a new message, its payload written to the ring. False: no room.
@@ -147,7 +153,7 @@ class Bench {
     ended_ = index;
   }
 
-  void Tick() {
+  void Tick(const std::function<void()>& sample = {}) {
     Apply();
     reads.Drive(cycle, &rng);
     writes.Drive(cycle, &rng);
@@ -174,6 +180,7 @@ class Bench {
     together = std::max(together, writes.writes.size() - writes.answered);
     reads.Sample(cycle);
     writes.Sample(cycle);
+    if (sample) sample();
     dut.Tick();
     ++cycle;
     dut->enq_i = dut->pop_i = dut->done_i = dut->free_i = 0;
@@ -183,10 +190,37 @@ class Bench {
   void Run(int cycles) {
     for (int i = 0; i < cycles; ++i) Tick();
   }
+  // Area in the NIC of a context that has one.
+  uint32_t AreaOf(uint32_t ctx) {
+    return uint32_t(
+        GetBits(dut->nic_area_o, ctx * rtl::kSpillAreaW, rtl::kSpillAreaW));
+  }
+  // Reads the payload of a message in the NIC as heddle_tx_gather does.
+  void ExpectInNic(uint32_t index) {
+    const Message m = table.at(index);
+    ASSERT_TRUE(m.row);
+    std::vector<uint8_t> read;
+    rtl::Drive(dut->pay_i, rtl::SpillRead{.row = uint16_t(*m.row),
+                                          .bytes = uint8_t(m.payload.size())});
+    for (bool last = false; !last && read.size() < 1000;) {
+      dut->pay_valid_i = 1;
+      dut->pay_rsp_ready_i = rng() % 3 != 0;
+      Tick([&] {
+        if (!dut->pay_rsp_valid_o || !dut->pay_rsp_ready_i) return;
+        const auto* beat =
+            reinterpret_cast<const uint8_t*>(&dut->pay_rsp_data_o);
+        read.insert(read.end(), beat, beat + sizeof dut->pay_rsp_data_o);
+        last = dut->pay_rsp_last_o;
+      });
+    }
+    dut->pay_valid_i = 0;
+    Tick();
+    EXPECT_EQ(read, m.payload) << "message " << index;
+  }
 
  private:
   void Apply() {
-    uint32_t alive = 0;
+    uint32_t alive = 0, early = 0;
     for (uint32_t i = 0; i < kContexts; ++i) {
       const Context& c = contexts[i];
       alive |= uint32_t{c.alive} << i;
@@ -194,11 +228,13 @@ class Bench {
       PutBits(dut->ring_log2_i, i * 4, 4, c.log2);
       PutBits(dut->owner_i, i * 8, 8, i + 1);
       PutBits(dut->spill_base_i, i * 64, 64, c.spill_base);
+      early |= uint32_t{c.early} << i;
       PutBits(dut->tail_i, i * 16, 16, c.tail);
       PutBits(dut->head_i, i * 16, 16, c.head);
       PutBits(dut->told_i, i * 16, 16, c.head);
     }
     dut->alive_i = uint16_t(alive);
+    dut->early_i = uint16_t(early);
     for (uint32_t i = 0; i < kPdcs; ++i) {
       PutBits(dut->stuck_i, i, 1, stuck[i]);
     }
@@ -232,9 +268,18 @@ class Bench {
     ASSERT_GT(m.slots, 1u);
     ASSERT_FALSE(m.moved.has_value());
     ASSERT_LE(slot + m.slots - 1, c.size());
+    m.moved = slot;
+    m.quiet = issued;
+    ++copied;
+    if (!c.alive || m.gen != c.gen) return;  // It ends in this cycle.
     for (uint32_t i = 0; i + 1 < m.slots; ++i) {
       ASSERT_FALSE(c.taken[slot + i]) << "overlap";
       c.taken[slot + i] = true;
+    }
+    if (c.early) {
+      ASSERT_TRUE(dut->in_nic_o >> m.ctx & 1);
+      m.row = AreaOf(m.ctx) << rtl::kSpillAreaLog2 | slot;
+      return;
     }
     std::vector<uint8_t> there(m.payload.size());
     memory.Read(c.spill_base + slot * kSlotBytes, there.data(), there.size());
@@ -245,9 +290,6 @@ class Bench {
         });
     ASSERT_TRUE(copy != writes.writes.rend());
     EXPECT_EQ(copy->request.owner, m.ctx + 1);
-    m.moved = slot;
-    m.quiet = issued;
-    ++copied;
   }
   // Its message, unless another has its entry.
   Message* MessageOf(const rtl::TxGive& give) {
@@ -276,12 +318,20 @@ class Bench {
     Context& c = contexts[m->ctx];
     if (!c.alive || m->gen != c.gen || m->given) return false;
     const contract::SpillMark mark = {uint16_t(m->position), 1, 0};
-    EXPECT_EQ(
-        memory.Get<contract::SpillMark>(c.spill_base + c.size() * kSlotBytes +
-                                        m->position % c.size() * sizeof mark),
-        mark);
+    if (!c.early) {
+      EXPECT_EQ(
+          memory.Get<contract::SpillMark>(c.spill_base + c.size() * kSlotBytes +
+                                          m->position % c.size() * sizeof mark),
+          mark);
+    }
     EXPECT_TRUE(m->owed);
     m->given = true;
+    // The host may use them for something else.
+    const std::vector<uint8_t> other(m->payload.size(), 0x5a);
+    if (!other.empty()) {
+      memory.Write(Ring(m->ctx) + (m->position % c.size() + 1) * kSlotBytes,
+                   other.data(), other.size());
+    }
     c.Release(m->position, m->slots);
     ++spilled;
     return true;
@@ -291,13 +341,33 @@ class Bench {
   std::optional<rtl::TxGive> answer_;
 };
 
-// Fills context 0, a ring of 32 slots, with messages on PDC 7.
-void Fill(Bench* b, uint32_t slots, uint32_t count) {
+// Fills a context, a ring of 32 slots, with messages on PDC 7.
+void Fill(Bench* b, uint32_t slots, uint32_t count, uint32_t ctx = 0) {
   for (uint32_t i = 0; i < count; ++i) {
-    ASSERT_TRUE(b->Allocate(i, 0, slots));
+    const uint32_t index = 32 * ctx + i;
+    ASSERT_TRUE(b->Allocate(index, ctx, slots));
     b->Tick();
-    b->Enqueue(i, 7);
+    b->Enqueue(index, 7);
     b->Tick();
+  }
+}
+
+// Ends all messages of a context.
+void EndAll(Bench* b, uint32_t ctx) {
+  for (uint32_t i = 0; i < 32; ++i) {
+    if (b->table.count(32 * ctx + i) == 0) continue;
+    b->End(32 * ctx + i);
+    b->Tick();
+  }
+}
+
+// Payload of all messages of a context that was copied.
+void ExpectAllInNic(Bench* b, uint32_t ctx) {
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t index = 32 * ctx + i;
+    const auto it = b->table.find(index);
+    if (it == b->table.end() || !it->second.given) continue;
+    b->ExpectInNic(index);
   }
 }
 
@@ -375,7 +445,7 @@ TEST(TxSpillTest, OldestThatIsNotStuckStays) {
 
 TEST(TxSpillTest, WithoutAnAreaNothingIsSpilled) {
   Bench b(Seed(3));
-  b.Start(0, 5, /*area=*/false);
+  b.Start(0, 5, Area::kNone);
   b.Run(100);
   b.stuck[7] = true;
   Fill(&b, 1, 32);
@@ -457,7 +527,9 @@ TEST(TxSpillTest, CopiedPayloadNeverOverlapsUnderRandomLives) {
     SCOPED_TRACE(seed);
     Bench b(seed);
     b.reads.stall_percent = b.writes.stall_percent = 20;
-    for (uint32_t c = 0; c < 6; ++c) b.Start(c, 3 + c, c != 5);
+    for (uint32_t c = 0; c < 6; ++c) {
+      b.Start(c, 3 + c, c == 5 ? Area::kNone : Area::kHost);
+    }
     b.Run(1000);
     std::vector<uint32_t> free_list;
     for (uint32_t i = 0; i < 300; ++i) free_list.push_back(i);
@@ -495,6 +567,144 @@ TEST(TxSpillTest, CopiedPayloadNeverOverlapsUnderRandomLives) {
     EXPECT_GT(b.copied, 30u);
     EXPECT_GT(b.spilled, b.copied);
   }
+}
+
+// ---- areas in the NIC
+
+constexpr uint32_t kAreas = 1U << rtl::kSpillAreaW;
+
+TEST(TxSpillTest, AContextWithoutAnAreaTakesOneInTheNic) {
+  Bench b(Seed(50));
+  b.Start(0, 5, Area::kNic);
+  b.Run(100);
+  // A ring that is full and goes on needs none.
+  Fill(&b, 4, 8);
+  b.Run(200);
+  EXPECT_EQ(b.dut->in_nic_o, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck[7] = true;
+  b.Run(400);
+  EXPECT_EQ(b.dut->in_nic_o, 1u);
+  EXPECT_GE(b.spilled, 4u);
+  EXPECT_EQ(b.copied, b.spilled);
+  EXPECT_TRUE(b.writes.writes.empty());  // Neither copies nor marks.
+  ExpectAllInNic(&b, 0);
+  EXPECT_TRUE(b.dut->idle_o);
+  EndAll(&b, 0);
+  b.Run(100);
+  EXPECT_EQ(b.dut->in_nic_o, 1u);  // Until it ends.
+}
+
+TEST(TxSpillTest, ContextsBeyondTheAreasWaitUntilOneIsReturned) {
+  Bench b(Seed(51));
+  b.stuck[7] = true;
+  for (uint32_t c = 0; c <= kAreas; ++c) {
+    b.Start(c, 5, Area::kNic);
+    b.Run(60);
+    Fill(&b, 2, 14, c);
+    b.Run(600);
+  }
+  const uint32_t all = (1U << kAreas) - 1;
+  EXPECT_EQ(b.dut->in_nic_o, all);
+  uint32_t areas = 0;
+  for (uint32_t c = 0; c < kAreas; ++c) areas |= 1U << b.AreaOf(c);
+  EXPECT_EQ(areas, all);
+  EXPECT_EQ(b.contexts[kAreas].head, 0u);  // As without an area.
+  EXPECT_TRUE(b.dut->idle_o);
+  // The area of one that ends stays while packets that read it are built.
+  b.issued = 5;
+  b.Tick();
+  const uint32_t area = b.AreaOf(1);
+  b.contexts[1].alive = false;
+  b.Run(200);
+  EXPECT_EQ(b.dut->in_nic_o, all & ~2U);
+  EXPECT_EQ(b.contexts[kAreas].head, 0u);
+  b.done = 4;
+  b.Run(200);
+  EXPECT_EQ(b.contexts[kAreas].head, 0u);
+  b.done = 5;
+  b.Run(600);
+  EXPECT_EQ(b.dut->in_nic_o, (all & ~2U) | 1U << kAreas);
+  EXPECT_EQ(b.AreaOf(kAreas), area);
+  EXPECT_GE(b.contexts[kAreas].head, 8u);
+  // Neither that nor the end of its messages touches others.
+  EndAll(&b, 1);
+  b.Run(100);
+  for (uint32_t c = 0; c <= kAreas; ++c) {
+    if (c != 1) ExpectAllInNic(&b, c);
+  }
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+// Also one that starts anew, or ends while it is copied.
+TEST(TxSpillTest, AreasOfContextsThatEndAreReturnedWheneverTheyEnd) {
+  Bench b(Seed(52));
+  b.reads.latency = 30;
+  b.stuck[7] = true;
+  for (uint32_t c = 1; c < kAreas; ++c) {
+    b.Start(c, 5, Area::kNic);
+    b.Run(60);
+    Fill(&b, 4, 7, c);
+    b.Run(400);
+  }
+  uint32_t had = 0;
+  for (uint32_t round = 0; round < 60; ++round) {
+    SCOPED_TRACE(round);
+    b.Start(0, 5, Area::kNic);  // Ends the one before.
+    b.Run(60);
+    EndAll(&b, 0);
+    Fill(&b, 4, 7);
+    b.Run(int(4 * round));
+    had += b.dut->in_nic_o & 1;
+  }
+  EXPECT_GT(had, 40u);
+  b.Run(600);
+  EXPECT_EQ(b.dut->in_nic_o & 1, 1u);
+  for (uint32_t c = 0; c < kAreas; ++c) ExpectAllInNic(&b, c);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+// Contexts start and end with their messages in the table, more than there are
+// areas.
+TEST(TxSpillTest, PayloadInTheNicIsWholeUnderRandomLives) {
+  constexpr uint32_t kLives = kAreas + 2;
+  size_t read = 0;
+  for (uint32_t seed = Seed(60), end = seed + 6; seed < end; ++seed) {
+    SCOPED_TRACE(seed);
+    Bench b(seed);
+    b.reads.stall_percent = 20;
+    for (uint32_t c = 0; c < kLives; ++c) b.Start(c, 4 + c % 3, Area::kNic);
+    b.Run(300);
+    for (int i = 0; i < 20000; ++i) {
+      const uint32_t c = b.rng() % kLives;
+      const uint32_t index = 32 * c + b.rng() % 32;
+      if (b.rng() % 400 == 0) b.stuck[b.rng() % 4].flip();
+      if (b.rng() % 3000 == 0) {
+        b.contexts[c].alive = false;
+        b.Run(int(b.rng() % 3));
+        b.Start(c, 4 + b.rng() % 3, Area::kNic);
+        b.Run(300);
+      } else if (b.table.count(index) == 0) {
+        if (b.Allocate(index, c, 1 + b.rng() % 4)) {
+          b.Tick();
+          if (b.rng() % 8) b.Enqueue(index, b.rng() % 4);
+        }
+      } else if (b.rng() % 8 == 0) {
+        const Message& m = b.table.at(index);
+        if (m.row && m.gen == b.contexts[c].gen && b.contexts[c].alive) {
+          b.ExpectInNic(index);
+          ++read;
+        }
+        b.End(index);
+      }
+      if (b.rng() % 2) ++b.issued;
+      if (b.done != b.issued) ++b.done;
+      b.Tick();
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_TRUE(b.writes.writes.empty());
+  }
+  EXPECT_GT(read, 100u);
 }
 
 }  // namespace

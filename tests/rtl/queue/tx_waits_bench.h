@@ -79,6 +79,8 @@ struct Message {
   uint32_t group = 0;
   std::vector<uint8_t> payload;
   uint64_t iova = 0;
+  std::optional<uint32_t> row;  // In the NIC, instead.
+  bool checked = false;         // It was compared.
   bool queued = false;
   bool owed = false;  // It ends with a completion.
 };
@@ -112,6 +114,9 @@ struct Context {
   }
 };
 
+// Where slots that are released early go.
+enum class Area : uint8_t { kNone, kHost, kNic };
+
 class Bench {
  public:
   explicit Bench(uint32_t seed)
@@ -142,6 +147,7 @@ class Bench {
   size_t kept = 0, again = 0, left = 0;
   size_t given = 0;     // Operations that lost their slots while they waited.
   size_t together = 0;  // Most marks and copies at the same time.
+  size_t nic_payloads = 0;  // Read from areas in the NIC.
   uint32_t tokens = 0;
   std::vector<rtl::TxOp> failed;
 
@@ -162,14 +168,15 @@ class Bench {
     EXPECT_TRUE(answer && !answer->first);
     return answer ? answer->second : TxCtxCfg{};
   }
-  void Enable(uint32_t ctx, uint32_t log2, bool area = true,
+  void Enable(uint32_t ctx, uint32_t log2, Area area = Area::kHost,
               uint8_t ordered = 3) {
     Context& c = contexts[ctx];
     const uint32_t gen = c.gen;
     c = {};
     c.gen = gen;
     c.cfg.ring_base = Ring(ctx);
-    c.cfg.spill_base = area ? Ring(ctx) + 0x80000 : 0;
+    c.cfg.spill_base = area == Area::kHost ? Ring(ctx) + 0x80000 : 0;
+    c.cfg.flags = area == Area::kNic ? contract::kTxCtxFlagEarlyRelease : 0;
     c.cfg.ring_log2 = uint8_t(log2);
     c.cfg.function = uint8_t(ctx + 1);
     c.cfg.ordered = ordered;
@@ -231,6 +238,7 @@ class Bench {
     reads.Sample(cycle);
     spill_reads.Sample(cycle);
     writes.Sample(cycle);
+    SampleNic();
     if (dut->move_o) Moved();
     if (dut->owe_o) {
       const auto owed = table.find(dut->owe_msg_o);
@@ -295,6 +303,7 @@ class Bench {
     reads.Drive(cycle, &rng);
     spill_reads.Drive(cycle, &rng);
     writes.Drive(cycle, &rng);
+    DriveNic();
     const bool unpark = !to_queue.empty() && !parks;
     dut->op_ready_i = !unpark && rng() % 2;
     dut->msg_index_i = uint16_t(free_list.front());
@@ -326,7 +335,12 @@ class Bench {
     m.queued = true;
   }
   bool MayEnd(uint32_t index, const Message& m, bool quick) {
+    if (reading_ == index) return false;
     if (!m.peer) return true;
+    if (m.row && !m.payload.empty() && !m.checked &&
+        m.gen == contexts[m.ctx].gen) {
+      return false;
+    }
     return quick && m.queued && !stuck[Pdc(m.ctx, *m.peer)] &&
            !(dut->enq_i != 0 && dut->enq_msg_i == index);
   }
@@ -348,10 +362,12 @@ class Bench {
     dut->free_msg_i = uint16_t(it->first);
     dut->free_ctx_i = uint8_t(m.ctx);
     std::vector<uint8_t> there(m.payload.size());
-    memory.Read(m.iova, there.data(), there.size());
+    if (!m.row) memory.Read(m.iova, there.data(), there.size());
     Context& c = contexts[m.ctx];
     if (m.gen == c.gen) {
-      EXPECT_EQ(there, m.payload) << "of position " << m.position;
+      if (!m.row) {
+        EXPECT_EQ(there, m.payload) << "of position " << m.position;
+      }
       if (m.peer && m.slots != 0 && !m.owed) ExpectNoMark(m.ctx, m.position);
       if (m.slots != 0) Release(m.ctx, m.position, m.slots);
       if (m.peer) --c.count[*m.peer];
@@ -379,6 +395,7 @@ class Bench {
   }
   // Before a slot is given up, the host finds its mark.
   void ExpectMark(uint32_t ctx, uint32_t position) {
+    if (contexts[ctx].cfg.spill_base == 0) return;
     EXPECT_EQ(Mark(ctx, position),
               (contract::SpillMark{uint16_t(position), 1, 0}));
   }
@@ -433,6 +450,8 @@ class Bench {
   // Somewhere in the area are the descriptor and its extension slots.
   void ExpectCopy(uint32_t ctx, const Posted& p) {
     const Context& c = contexts[ctx];
+    // The ring is overwritten: the descriptor is compared when it comes back.
+    if (c.cfg.spill_base == 0) return;
     for (uint32_t slot = 0; slot + p.slots <= c.size(); ++slot) {
       const uint64_t at = c.cfg.spill_base + slot * kSlotBytes;
       std::vector<uint8_t> extension(p.extension.size());
@@ -448,8 +467,57 @@ class Bench {
   void Moved() {
     const auto it = table.find(dut->move_msg_o);
     ASSERT_TRUE(it != table.end());
-    it->second.iova =
-        contexts[it->second.ctx].cfg.spill_base + dut->move_slot_o * kSlotBytes;
+    Message& m = it->second;
+    ASSERT_FALSE(m.row);
+    m.iova = contexts[m.ctx].cfg.spill_base + dut->move_slot_o * kSlotBytes;
+    if (contexts[m.ctx].cfg.spill_base == 0) m.row = RowOf(m.ctx, m.iova);
+  }
+
+  // Row of a slot of the context's area in the NIC.
+  uint32_t RowOf(uint32_t ctx, uint64_t iova) {
+    EXPECT_NE(dut->in_nic_o >> ctx & 1, 0U);
+    const auto area = uint32_t(
+        GetBits(dut->nic_area_o, ctx * rtl::kSpillAreaW, rtl::kSpillAreaW));
+    EXPECT_LT(iova, kSlotBytes << rtl::kSpillAreaLog2);
+    return area << rtl::kSpillAreaLog2 | uint32_t(iova / kSlotBytes);
+  }
+  // Payload of one message after the other is read there.
+  void DriveNic() {
+    if (!reading_) {
+      for (auto& [index, m] : table) {
+        if (m.row && !m.payload.empty() && !m.checked &&
+            m.gen == contexts[m.ctx].gen) {
+          reading_ = index;
+          read_.clear();
+          break;
+        }
+      }
+    }
+    dut->pay_valid_i = reading_.has_value();
+    dut->pay_rsp_ready_i = rng() % 4 != 0;
+    if (reading_) {
+      const Message& m = table.at(*reading_);
+      rtl::Drive(dut->pay_i,
+                 rtl::SpillRead{.row = uint16_t(*m.row),
+                                .bytes = uint8_t(m.payload.size())});
+    }
+  }
+  void SampleNic() {
+    if (!dut->pay_rsp_valid_o || !dut->pay_rsp_ready_i) return;
+    ASSERT_TRUE(reading_);
+    const auto* beat = reinterpret_cast<const uint8_t*>(&dut->pay_rsp_data_o);
+    read_.insert(read_.end(), beat, beat + sizeof dut->pay_rsp_data_o);
+    if (!dut->pay_rsp_last_o) return;
+    Message& m = table.at(*reading_);
+    reading_.reset();
+    ASSERT_GE(read_.size(), m.payload.size());
+    ASSERT_LT(read_.size() - m.payload.size(), sizeof dut->pay_rsp_data_o);
+    read_.resize(m.payload.size());
+    if (m.gen == contexts[m.ctx].gen) {
+      EXPECT_EQ(read_, m.payload) << "of position " << m.position;
+    }
+    m.checked = true;
+    ++nic_payloads;
   }
 
   void Kept() {
@@ -560,6 +628,9 @@ class Bench {
     if ((p.desc.flags & contract::kTxFlagInlineExt) != 0) {
       m->payload.assign(p.extension.begin(),
                         p.extension.begin() + p.desc.length);
+      if (op.slots == 0 && c.cfg.spill_base == 0 && p.desc.length != 0) {
+        m->row = RowOf(op.ctx, op.iova);
+      }
     }
   }
   static void Same(const rtl::TxOp& op, const Posted& p) {
@@ -586,6 +657,8 @@ class Bench {
   }
 
   std::optional<rtl::TxGive> answer_;
+  std::optional<uint32_t> reading_;  // Message.
+  std::vector<uint8_t> read_;
 };
 
 }  // namespace heddle::test

@@ -75,13 +75,21 @@ module tx_waits_probe
   input  logic             wr_rsp_valid_i,
   input  logic             wr_rsp_error_i,
 
+  output logic [NumTx-1:0] in_nic_o,
+  output logic [NumTx-1:0][SpillAreaW-1:0] nic_area_o,
+  input  logic             pay_valid_i,
+  input  spill_read_t      pay_i,
+  output logic             pay_rsp_valid_o,
+  input  logic             pay_rsp_ready_i,
+  output logic [DataW-1:0] pay_rsp_data_o,
+  output logic             pay_rsp_last_o,
   output logic             kept_o,      // Strobe: a descriptor waits.
   output logic [TxW-1:0]   kept_ctx_o,
   output logic [15:0]      kept_position_o,
   output logic             again_o,     // Strobe: one came back.
   output logic             idle_o
 );
-  logic [NumTx-1:0]            alive, busy, waits, room;
+  logic [NumTx-1:0]            alive, busy, waits, room, early;
   logic [NumTx-1:0][GenW-1:0]  gen;
   logic [NumTx-1:0][3:0]       log2;
   logic [NumTx-1:0][63:0]      base, head_cell;
@@ -148,7 +156,7 @@ module tx_waits_probe
     .again_valid_i(again_valid), .again_i(again), .again_seen_o(again_seen),
     .again_taken_o(again_taken), .again_holds_o(again_holds), .room_o(room),
     .alive_o(alive), .gen_o(gen), .head_cell_o(head_cell), .ring_log2_o(log2),
-    .spill_base_o(base), .owner_o(owner), .tail_o(tail), .counters_o(counters),
+    .spill_base_o(base), .early_o(early), .owner_o(owner), .tail_o(tail), .counters_o(counters),
     .stat_o(stat_fetch), .idle_o(idle_fetch)
   );
 
@@ -170,7 +178,7 @@ module tx_waits_probe
   );
 
   heddle_tx_spill #(.DataW(DataW)) u_spill (
-    .clk_i, .rst_ni, .alive_i(alive), .gen_i(gen), .ring_log2_i(log2), .spill_base_i(base),
+    .clk_i, .rst_ni, .alive_i(alive), .gen_i(gen), .ring_log2_i(log2), .spill_base_i(base), .early_i(early),
     .owner_i(owner), .tail_i(tail), .head_i, .told_i(head_i),
     .msg_valid_i(msg_valid), .msg_index_i, .msg_packet_i(msg_packet), .msg_done_i(msg_done),
     .enq_i, .enq_msg_i, .enq_pdc_i, .pop_i, .pop_msg_i(free_msg_i), .done_i(free_i),
@@ -189,7 +197,9 @@ module tx_waits_probe
     .rd_rsp_data_i(spill_rd_rsp_data_i), .rd_rsp_last_i(spill_rd_rsp_last_i),
     .rd_rsp_error_i(spill_rd_rsp_error_i),
     .wr_valid_o, .wr_ready_i, .wr_req_o, .wr_data_valid_o, .wr_data_ready_i, .wr_data_o,
-    .wr_rsp_valid_i, .wr_rsp_error_i, .busy_o(busy), .idle_o(idle_spill)
+    .wr_rsp_valid_i, .wr_rsp_error_i, .in_nic_o, .nic_area_o,
+    .pay_valid_i, .pay_i, .pay_rsp_valid_o, .pay_rsp_ready_i, .pay_rsp_data_o, .pay_rsp_last_o,
+    .busy_o(busy), .idle_o(idle_spill)
   );
 
   assign kept_o  = put;

@@ -167,7 +167,7 @@ TEST(TxWaitsTest, PeersWithoutAPdcAreStuck) {
 
 TEST(TxWaitsTest, WithoutAnAreaOperationsWaitInTheRing) {
   Bench b(Seed(4));
-  b.Enable(0, 8, /*area=*/false);
+  b.Enable(0, 8, Area::kNone);
   b.stuck[Bench::Pdc(0, 1)] = true;
   for (uint64_t i = 0; i < 200; ++i) {
     ASSERT_TRUE(b.Post(0, Send(1, i)));
@@ -273,6 +273,52 @@ TEST(TxWaitsTest, MoreThanSixteenAreSpilledAtATimeAndOthersGoOn) {
   for (int i = 0; i < 100000 && !b.Empty(); ++i) b.Tick();
   EXPECT_TRUE(b.Empty());
   EXPECT_EQ(b.kept, b.again);
+}
+
+// Without an area of its own the context takes one in the NIC.
+TEST(TxWaitsTest, AnAreaInTheNicTakesTheRoleOfOneInHostMemory) {
+  Bench b(Seed(15));
+  b.Enable(0, 7, Area::kNic);
+  FillAndCrowd(&b, 60);
+  EXPECT_TRUE(b.writes.writes.empty());
+  EXPECT_EQ(b.dut->in_nic_o, 1U);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck.reset();
+  b.Run(30000);
+  EXPECT_TRUE(b.Empty());
+  EXPECT_EQ(b.kept, b.again);
+  EXPECT_TRUE(b.dut->idle_o);
+  // It keeps it until it ends.
+  EXPECT_EQ(b.dut->in_nic_o, 1U);
+  b.Disable(0);
+  b.RunToIdle();
+  EXPECT_EQ(b.dut->in_nic_o, 0U);
+}
+
+// A ring of twice the slots of an area in the NIC.
+TEST(TxWaitsTest, WhatFindsNoRoomInTheNicKeepsItsSlots) {
+  constexpr uint32_t kArea = 1U << rtl::kSpillAreaLog2;
+  Bench b(Seed(16));
+  b.Enable(0, rtl::kSpillAreaLog2 + 1, Area::kNic);
+  b.stuck[Bench::Pdc(0, 1)] = true;
+  uint32_t posted = 0;
+  for (int i = 0; i < 200000 && posted < kPeerShare + 3 * kArea; ++i) {
+    if (b.Post(0, Send(1, posted))) ++posted;
+    b.Run(posted < kPeerShare + 4 ? 100 : 5);
+  }
+  b.Run(5000);
+  EXPECT_EQ(posted, kPeerShare + 3 * kArea);
+  EXPECT_EQ(b.given, kArea);
+  EXPECT_EQ(b.left, kPeerShare);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck.reset();
+  b.end_one_in = 2;
+  for (int i = 0; i < 300000 && !b.Empty(); ++i) b.Tick();
+  EXPECT_TRUE(b.Empty());
+  EXPECT_EQ(b.left, posted);
+  EXPECT_EQ(b.kept, b.again);
+  b.Run(1000);
+  EXPECT_TRUE(b.dut->idle_o);
 }
 
 // What came back is checked as if it had been read first.
@@ -410,8 +456,12 @@ TEST(TxWaitsTest, WhatIsMarkedLeavesWithoutItsSlots) {
   }
 }
 
+Area SomeArea(Bench* b) {
+  return b->rng() % 2 ? Area::kHost : Area::kNic;
+}
+
 TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
-  size_t kept = 0, given = 0;
+  size_t kept = 0, given = 0, in_nic = 0;
   for (uint32_t seed = Seed(20), end = seed + 8; seed < end; ++seed) {
     SCOPED_TRACE(seed);
     Bench b(seed);
@@ -420,7 +470,8 @@ TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
     b.spill_reads.stall_percent = b.rng() % 30;
     b.spill_reads.latency = b.writes.latency = 5 + b.rng() % 60;
     for (uint32_t c = 0; c < 5; ++c) {
-      b.Enable(c, 5 + c, c != 4, uint8_t(b.rng() % 4));
+      b.Enable(c, 5 + c, c == 4 ? Area::kNone : SomeArea(&b),
+               uint8_t(b.rng() % 4));
     }
     uint64_t n = 0;
     for (int i = 0; i < 40000; ++i) {
@@ -437,6 +488,7 @@ TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
     }
     kept += b.kept;
     given += b.given;
+    in_nic += b.nic_payloads;
     b.stuck.reset();
     b.parks = false;
     b.dut->credit_ok_i = ~0U;
@@ -451,15 +503,16 @@ TEST(TxWaitsTest, OrderedBoundedAndWholeUnderRandomTraffic) {
   }
   EXPECT_GT(kept, 200U);
   EXPECT_GT(given, 25U);
+  EXPECT_GT(in_nic, 5U);
 }
 
 TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
-  size_t kept = 0, given = 0;
+  size_t kept = 0, given = 0, in_nic = 0;
   for (uint32_t seed = Seed(40), end = seed + 8; seed < end; ++seed) {
     SCOPED_TRACE(seed);
     Bench b(seed);
     b.spill_reads.latency = b.writes.latency = 5 + b.rng() % 100;
-    for (uint32_t c = 0; c < 3; ++c) b.Enable(c, 6);
+    for (uint32_t c = 0; c < 3; ++c) b.Enable(c, 6, SomeArea(&b));
     uint64_t n = 0;
     for (int round = 0; round < 12; ++round) {
       for (int i = 0; i < 4000; ++i) {
@@ -472,11 +525,12 @@ TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
       const uint32_t ctx = b.rng() % 3;
       b.Disable(ctx);
       b.Run(int(b.rng() % 300));
-      b.Enable(ctx, 5 + b.rng() % 3);
+      b.Enable(ctx, 5 + b.rng() % 3, SomeArea(&b));
       if (::testing::Test::HasFatalFailure()) return;
     }
     kept += b.kept;
     given += b.given;
+    in_nic += b.nic_payloads;
     b.stuck.reset();
     for (int i = 0; i < 100000 && !b.Empty(); ++i) {
       b.Tick();
@@ -488,6 +542,7 @@ TEST(TxWaitsTest, ContextsThatEndForgetWhatWaited) {
   }
   EXPECT_GT(kept, 200U);
   EXPECT_GT(given, 25U);
+  EXPECT_GT(in_nic, 5U);
 }
 
 }  // namespace

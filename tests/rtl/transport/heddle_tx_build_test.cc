@@ -2,11 +2,14 @@
 // Order, rates, and what cannot be sent.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <utility>
 
 #include "tests/frames/worked.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/transport/tx_build_bench.h"
+#include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
@@ -388,6 +391,72 @@ TEST_F(TxBuildTest, PayloadIsReadWhereItWasMovedTo) {
   // The next message in its place has not moved.
   dut_.WriteMessage(4, msg);
   EXPECT_EQ(send(4), 0x7040U);
+}
+
+// Whatever a descriptor contains: payload is read in the NIC only if the NIC
+// copied it there.
+TEST_F(TxBuildTest, OnlyPayloadThatWasCopiedIsReadInTheNic) {
+  std::mt19937 rng(TestSeed());
+  dut_.WritePdc(0, SomePeer());
+  constexpr uint32_t kNic = 3, kHost = 5, kArea = 2;
+  dut_->in_nic_i = 1U << kNic;
+  PutBits(dut_->nic_area_i, kNic * rtl::kSpillAreaW, rtl::kSpillAreaW, kArea);
+  PutBits(dut_->spill_base_i, kHost * 64, 64, 0x90000);
+  const auto send = [&](uint16_t index) {
+    rtl::TxPacket pkt = {};
+    pkt.last = 1;
+    pkt.msg = index;
+    dut_.Push(pkt);
+    dut_.RunUntil(dut_.sent().size() + 1, 200);
+    return dut_.gathers().back();
+  };
+  const auto row = [&](uint32_t slot) {
+    return kArea << rtl::kSpillAreaLog2 | slot;
+  };
+  const auto move = [&](uint16_t index, uint16_t slot) {
+    dut_->move_i = 1;
+    dut_->move_msg_i = index;
+    dut_->move_slot_i = slot;
+    dut_.Cycle();
+    dut_->move_i = 0;
+  };
+  for (int i = 0; i < 300; ++i) {
+    const auto index = uint16_t(rng() % rtl::kNumMsg);
+    rtl::MsgPacket msg = {};
+    msg.ctx = uint8_t(rng() % 4 ? kNic : kHost);
+    msg.opcode = rng() % 2 ? kSend : contract::Opcode::kWrite;
+    msg.flags = uint8_t(rng() & ~uint32_t{contract::kTxFlagInline});
+    msg.length = static_cast<uint32_t>(1 + rng() % 192);
+    msg.iova = uint64_t{rng()} << 32 | rng();
+    if (rng() % 2) msg.iova %= 0x20000;  // As slots of an area.
+    msg.remote_offset = uint64_t{rng()} << 32 | rng();
+    msg.match_bits = uint64_t{rng()} << 32 | rng();
+    msg.inline_data_lo = uint64_t{rng()} << 32 | rng();
+    msg.inline_data_hi = uint64_t{rng()} << 32 | rng();
+    dut_.WriteMessage(index, msg);
+    const rtl::GatherReq from_host = send(index);
+    EXPECT_FALSE(from_host.in_nic);
+    EXPECT_EQ(from_host.read.addr, msg.iova);
+    const auto slot = uint16_t(rng() % (1U << rtl::kSpillAreaLog2));
+    if (rng() % 2) {
+      move(index, slot);
+    } else {
+      // It came from the area with its descriptor.
+      msg.flags = contract::kTxFlagInlineExt;
+      msg.iova = (msg.ctx == kHost ? 0x90000 : 0) + slot * 64U;
+      dut_->msg_spilled_i = 1;
+      dut_.WriteMessage(index, msg);
+      dut_->msg_spilled_i = 0;
+    }
+    const rtl::GatherReq there = send(index);
+    EXPECT_EQ(there.in_nic, msg.ctx == kNic);
+    if (msg.ctx == kNic) {
+      EXPECT_EQ(there.row, row(slot));
+    } else {
+      EXPECT_EQ(there.read.addr, 0x90000 + slot * 64U);
+    }
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(TxBuildTest, APacketForAHopThatIsNotValidIsCountedAndNotSent) {

@@ -103,6 +103,7 @@ class TxBuild {
 
   std::deque<SentFrame>& sent() { return sent_; }
   std::vector<rtl::DmaReq>& reads() { return reads_; }
+  const std::vector<rtl::GatherReq>& gathers() const { return gathers_; }
   struct Failure {
     uint16_t msg;
     uint8_t ctx;
@@ -136,6 +137,7 @@ class TxBuild {
       stored_;  // Record taken without error, payload not sent.
   std::deque<uint16_t> lengths_;
   std::vector<rtl::DmaReq> reads_;
+  std::vector<rtl::GatherReq> gathers_;
   std::deque<SentFrame> sent_;
   std::vector<Failure> failures_;
   std::array<int, 64> stats_ = {};
@@ -207,8 +209,8 @@ inline void TxBuild::Cycle() {
   const bool record_taken = dut_->rec_ready_o;
   EXPECT_TRUE(!record_taken || record);
   if (dut_->rd_valid_o && dut_->rd_ready_i) {
-    const rtl::DmaReq req =
-        rtl::Sample<rtl::PayloadReq>(dut_->rd_req_o).gather.read;
+    gathers_.push_back(rtl::Sample<rtl::PayloadReq>(dut_->rd_req_o).gather);
+    const rtl::DmaReq req = gathers_.back().read;
     EXPECT_GT(req.bytes, 0);
     reads_.push_back(req);
     const bool error = refused_page && req.addr >> 12 == *refused_page;

@@ -67,6 +67,7 @@ module tx_frames_probe
     .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
     .msg_valid_i, .msg_index_i, .msg_data_i,
     .move_i(1'b0), .move_msg_i('0), .move_slot_i('0), .spill_base_i('0),
+    .msg_spilled_i(1'b0), .in_nic_i('0), .nic_area_i('0),
     .pdc_valid_i, .pdc_index_i, .pdc_data_i,
     .alive_i('1), .gen_i('0),
     .pkt_valid_i, .pkt_ready_o, .pkt_i,
