@@ -36,6 +36,7 @@ std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
                                        o.push = variant.push;
                                        o.ordered = variant.ordered;
                                        o.spill = variant.spill;
+                                       o.early_release = variant.early_release;
                                        o.av_entries = variant.av_entries;
                                        o.tx_log2 = 10;
                                        o.rx_log2 = 12;

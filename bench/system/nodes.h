@@ -17,8 +17,9 @@ struct Variant {
   bool write_errors = true;  // The bridge reports them.
   bool push = true;
   size_t nodes = 2;
-  bool ordered = true;  // All operations on ROD; otherwise on RUD.
-  bool spill = false;   // Transmit contexts have a spill area.
+  bool ordered = true;         // All operations on ROD; otherwise on RUD.
+  bool spill = false;          // Transmit contexts have a spill area.
+  bool early_release = false;  // They may use one in the NIC.
   bool ipv6 = false;
   uint32_t av_entries = 64;
   double loss = 0;      // Probability for each frame, by `Conditions::seed`.

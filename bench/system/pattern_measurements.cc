@@ -128,6 +128,7 @@ MessageRate MeasureMessages(const Conditions& conditions,
       .nodes = count,
       .ordered = messages.ordered,
       .spill = messages.spill,
+      .early_release = messages.early_release,
       .ipv6 = messages.ipv6,
       .av_entries = static_cast<uint32_t>(std::bit_ceil(count + endpoints))};
   if (messages.congestion_control) {
@@ -161,7 +162,7 @@ MessageRate MeasureMessages(const Conditions& conditions,
   if (messages.stuck_peer) {
     Require(counted(count - 1, contract::Statistic::kRxRefused) > 0, *nodes,
             "refusal of the stuck peer's messages");
-    Require(messages.spill ==
+    Require((messages.spill || messages.early_release) ==
                 (counted(kSource, contract::Statistic::kTxSpilled) > 0),
             *nodes, "spilling");
   }

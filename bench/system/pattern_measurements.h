@@ -20,6 +20,7 @@ struct Messages {
   bool doorbells = false;           // One for each message.
   bool congestion_control = false;  // NSCC.
   bool spill = false;               // The context has a spill area.
+  bool early_release = false;       // It may use one in the NIC.
   // Every tenth operation goes to one more peer, without receive buffers. The
   // others are counted.
   bool stuck_peer = false;

@@ -253,15 +253,17 @@ Section StuckPeer(const Conditions& conditions) {
                 "6,000 8-byte messages, every tenth to a peer that has no "
                 "receive buffer: rate of the others,\nwhich go to three peers "
                 "in turn, in % of that without these. The ring has 1,024 "
-                "slots."),
+                "slots; without a spill\narea the context has the flag "
+                "`early_release`."),
       .parts = {}};
   for (const bool ordered : {false, true}) {
     for (const bool spill : {true, false}) {
       section.parts.push_back(Pattern(
           NameOf(ordered) + (spill ? ", spill area" : ", no spill area"),
           {.goal = "95", .floor = "80"}, true, [=] {
-            return OthersOfAStuckPeer(conditions,
-                                      {.ordered = ordered, .spill = spill});
+            return OthersOfAStuckPeer(
+                conditions,
+                {.ordered = ordered, .spill = spill, .early_release = !spill});
           }));
     }
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -217,16 +218,95 @@ TEST_F(NicSpillTest, WithoutASpillAreaTheRingWaits) {
   Unstick();
 }
 
+// A context with `early_release` takes an area in the NIC, as does the next one
+// in its place: there are fewer areas than rounds.
+TEST_F(NicSpillTest, WithoutASpillAreaTheNicLendsOne) {
+  Open({.tx_log2 = 7, .early_release = true});
+  (void)CyclesOf(50, 0);
+  const uint64_t alone = CyclesOf(400, 0);
+  EXPECT_EQ(Count(0, Statistic::kTxSpilled), 0U);
+  constexpr uint32_t kMessages = 90;
+  for (int round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    const uint64_t spilled = Count(0, Statistic::kTxSpilled);
+    (void)CyclesOf(2 * kMessages, kMessages);
+    EXPECT_EQ(posted_[kStuck], kMessages);
+    (void)CyclesOf(100, kMessages);
+    const uint64_t beside = CyclesOf(400, kMessages);
+    EXPECT_LT(beside, alone + alone / 9) << "alone " << alone;
+    EXPECT_GE(Count(0, Statistic::kTxSpilled), spilled + kMessages / 2);
+    EXPECT_EQ(received_[kStuck].size(), 0U);
+    if (round == 0) Unstick();
+    sender_.reset();
+    for (const uint32_t node : {kStuck, kHealthy}) {
+      posted_[node] = sent_[node] = 0;
+      received_[node].clear();
+    }
+    Begin({.tx_log2 = 7, .early_release = true});
+  }
+}
+
+// More contexts have a stuck peer than there are areas: the last one waits for
+// its peer, and gets an area when another context ends.
+TEST_F(NicSpillTest, AContextThatEndsLeavesItsAreaToOthers) {
+  constexpr uint32_t kAreas = 4;
+  Open({.tx_log2 = 6, .early_release = true});
+  std::vector<std::unique_ptr<BareEndpoint>> more;
+  for (uint32_t i = 0; i < kAreas; ++i) {
+    std::string error;
+    more.push_back(BareEndpoint::Create(
+        nodes_->device(0), nodes_->admin(0),
+        {.port = 2 + i, .tx_log2 = 6, .receives = false, .early_release = true},
+        &error));
+    ASSERT_NE(more.back(), nullptr) << error;
+    more.back()->AddPeer(
+        sim::frame::WireAddress(LockstepNodes::Address(kStuck)),
+        nodes_->endpoint(kStuck).grant());
+    // More than its ring has slots.
+    uint32_t posted = 0;
+    EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+      SendRing& tx = more.back()->tx();
+      (void)tx.ReleaseFromCell();
+      const uint64_t byte = 0;
+      if (posted < 80 && tx.PushInline({.peer = 0}, &byte, 1)) {
+        ++posted;
+        tx.Publish();
+      }
+      return posted == 80;
+    })) << posted;
+  }
+  // The last one has none left.
+  uint32_t posted = 0;
+  const auto post = [&] {
+    while (posted < 80 && Post(kStuck, posted)) ++posted;
+    return posted == 80;
+  };
+  EXPECT_FALSE(nodes_->StepUntil(100000, post));
+  EXPECT_LE(posted, 64U);
+  more[1].reset();
+  EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, post)) << posted;
+}
+
 // Payload is sent again, from the spill area, in whatever order.
-class NicSpillModeTest : public NicSpillTest,
-                         public ::testing::WithParamInterface<bool> {};
+class NicSpillModeTest
+    : public NicSpillTest,
+      public ::testing::WithParamInterface<std::pair<bool, bool>> {
+ protected:
+  BareEndpointOptions Sender() const {
+    const auto [ordered, in_nic] = GetParam();
+    return {.tx_log2 = 7,
+            .ordered = ordered,
+            .spill = !in_nic,
+            .early_release = in_nic};
+  }
+};
 
 TEST_P(NicSpillModeTest, SpilledPayloadSurvivesABadNetwork) {
   sim::nic::LockstepOptions options;
   options.wire.faults.loss = 0.03;
   options.wire.faults.reorder = 0.03;
   options.seed = TestSeed();
-  Open({.tx_log2 = 7, .ordered = GetParam(), .spill = true}, options);
+  Open(Sender(), options);
   for (uint32_t round = 1; round <= 3; ++round) {
     (void)CyclesOf(300, round * 90);
     EXPECT_GE(Count(0, Statistic::kTxSpilled), round * 40);
@@ -234,10 +314,14 @@ TEST_P(NicSpillModeTest, SpilledPayloadSurvivesABadNetwork) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, NicSpillModeTest, ::testing::Bool(),
-                         [](const auto& param) {
-                           return param.param ? "Rod" : "Rud";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , NicSpillModeTest,
+    ::testing::Values(std::pair(false, false), std::pair(true, false),
+                      std::pair(false, true), std::pair(true, true)),
+    [](const auto& param) {
+      return std::string(param.param.first ? "Rod" : "Rud") +
+             (param.param.second ? "InTheNic" : "");
+    });
 
 TEST_F(NicSpillTest, TheNextContextFindsTheSpillAreaFree) {
   Open({.tx_log2 = 6, .spill = true});

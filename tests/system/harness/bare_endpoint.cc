@@ -120,19 +120,21 @@ bool BareEndpoint::CreateTx(const BareEndpointOptions& options,
   if (!tx_cq_number_) {
     return false;
   }
-  auto tx_number =
-      admin_.CreateTx({.endpoint = grant_.endpoint,
-                       .ring_base = ToInteger(tx_slots_.iova()),
-                       .head_cell = ToInteger(cells_.iova()),
-                       .av_base = ToInteger(av_.iova()),
-                       .spill_base = options.spill ? spill_iova : 0,
-                       .av_entries = options.av_entries,
-                       .cq = static_cast<uint8_t>(*tx_cq_number_),
-                       .ring_log2 = options.tx_log2,
-                       .msg_order = options.ordered ? kEveryOrder : 0,
-                       .counter_send = Reference(Counted::kSend),
-                       .counter_read = Reference(Counted::kRead),
-                       .counter_write = Reference(Counted::kWrite)});
+  auto tx_number = admin_.CreateTx(
+      {.endpoint = grant_.endpoint,
+       .ring_base = ToInteger(tx_slots_.iova()),
+       .head_cell = ToInteger(cells_.iova()),
+       .av_base = ToInteger(av_.iova()),
+       .spill_base = options.spill ? spill_iova : 0,
+       .av_entries = options.av_entries,
+       .cq = static_cast<uint8_t>(*tx_cq_number_),
+       .ring_log2 = options.tx_log2,
+       .msg_order = options.ordered ? kEveryOrder : 0,
+       .counter_send = Reference(Counted::kSend),
+       .counter_read = Reference(Counted::kRead),
+       .counter_write = Reference(Counted::kWrite),
+       .flags = options.early_release ? contract::kTxCtxFlagEarlyRelease
+                                      : uint8_t{0}});
   if (!tx_number.ok()) {
     return false;
   }

@@ -32,10 +32,11 @@ struct BareEndpointOptions {
   bool sends = true;    // False: it has no transmit context.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
-  bool counters = false;    // One for each class of operations.
-  bool events = false;      // Completions of peers' RMA operations.
-  bool spill = false;       // The transmit context has a spill area.
-  uint64_t spill_iova = 0;  // Instead of the endpoint's own.
+  bool counters = false;       // One for each class of operations.
+  bool events = false;         // Completions of peers' RMA operations.
+  bool spill = false;          // The transmit context has a spill area.
+  uint64_t spill_iova = 0;     // Instead of the endpoint's own.
+  bool early_release = false;  // Without one: the NIC may use its memory.
 };
 
 // Counters of a bare endpoint, in the order of its cells.
