@@ -269,7 +269,7 @@ module heddle_nic
   // ------------------------------------------------------ completion queues
   logic [2:0]                             ev_valid, ev_ready;
   logic [2:0][$bits(cq_event_t)-1:0]      ev;
-  logic [NumCq-1:0]                       credit_ok;
+  logic [NumCq-1:0]                       credit_ok, credit_spare;
   logic [NumCq-1:0][GenW-1:0]             cq_gen;
   logic [2:0]                             credit_take;
   logic [2:0][CqW-1:0]                    credit_cq;
@@ -283,7 +283,7 @@ module heddle_nic
     .db_valid_i(db_valid && db_cq), .db_ready_o(db_cq_ready), .db_i(db),
     .tbl_valid_i(tbl_valid[3'(TableCq)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_cq),
     .ev_valid_i(ev_valid), .ev_ready_o(ev_ready), .ev_i(ev),
-    .credit_ok_o(credit_ok), .gen_o(cq_gen), .take_i(credit_take), .take_cq_i(credit_cq),
+    .credit_ok_o(credit_ok), .credit_spare_o(credit_spare), .gen_o(cq_gen), .take_i(credit_take), .take_cq_i(credit_cq),
     .wr_valid_o(wr_valid[WrCq]), .wr_ready_i(wr_ready[WrCq]), .wr_req_o(wr_req[WrCq]),
     .wr_data_valid_o(wr_data_valid[WrCq]), .wr_data_ready_i(wr_data_ready[WrCq]),
     .wr_data_o(wr_data[WrCq]),
@@ -794,6 +794,7 @@ module heddle_nic
   logic                       buf_valid, buf_pop;
   rx_buffer_t                 buffer;
   logic [15:0]                buf_released;
+  logic                       buf_spare;
   logic                       drain_rx, drain_region, drain_ready;
   rma_request_t               region_req;
   rma_answer_t                region_answer;
@@ -891,12 +892,12 @@ module heddle_nic
     .look_ctx_i(look_ctx),
     .look_job_i(look_job), .look_event_i(look_event), .listens_i(listens),
     .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
-    .head_released_i(buf_released), .pop_o(buf_pop),
+    .head_released_i(buf_released), .head_spare_i(buf_spare), .pop_o(buf_pop),
     .rx_alive_i(rx_alive), .rx_gen_i(rx_gen), .rx_counters_i(rx_counters),
     .drain_valid_i(drain_rx || drain_region), .drain_rx_i(drain_rx),
     .drain_ready_o(drain_ready),
     .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
-    .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
+    .credit_ok_i(credit_ok), .credit_spare_i(credit_spare), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
     .back_look_o(back_look), .back_pkt_o(back_pkt), .back_take_o(back_take), .back_i(back_verdict),
     .back_late_i(back_late), .back_late_look_o(back_late_look), .back_late_take_o(back_late_take),
     .back_ready_i(back_ready_rx), .return_room_i(return_room), .report_room_i(report_room),
@@ -934,7 +935,7 @@ module heddle_nic
     .look_ctx_o(look_ctx),
     .look_job_o(look_job), .look_event_o(look_event), .listens_o(listens),
     .head_ctx_i(head_ctx), .head_valid_o(buf_valid), .head_o(buffer),
-    .head_released_o(buf_released), .pop_i(buf_pop),
+    .head_released_o(buf_released), .head_spare_o(buf_spare), .pop_i(buf_pop),
     .drain_valid_o(drain_rx), .drain_ready_i(drain_ready), .drained_i(drained_rx),
     .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
     .credit_take_o(credit_take[2]), .credit_cq_o(credit_cq[2]),

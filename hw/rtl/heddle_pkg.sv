@@ -20,10 +20,18 @@ package heddle_pkg;
 
   localparam int unsigned TxW  = $clog2(NumTx);
   localparam int unsigned RxW  = $clog2(NumRx);
+  // A message that is opened ahead of a gap takes a receive buffer and a completion credit only where so many are free:
+  // those of the missing packets need theirs, and it cannot end before them.
+  localparam int unsigned SpareBuffers = 4;
+  localparam int unsigned SpareCredits = 16;
   localparam int unsigned CqW  = $clog2(NumCq);
   localparam int unsigned VecW = $clog2(NumVec);
   localparam int unsigned MsgW = $clog2(NumMsg);
   localparam int unsigned PdcW = $clog2(NumPdc);
+  // Messages that a RUD PDC may have open beside the one of its expected packet. The low bits of the message ID
+  // select the place.
+  localparam int unsigned TableMessages = 4;
+  localparam int unsigned TableMessageW = $clog2(TableMessages);
   localparam int unsigned HopW = $clog2(NumHop);
   localparam int unsigned RegionW = $clog2(NumRegion);
 
@@ -526,6 +534,8 @@ package heddle_pkg;
     logic [PdcW-1:0] tpdc;       // Target PDC: where write errors of a message collect.
     logic            first;      // First packet of the message: forget old errors.
     logic            alone;      // Beside the message of the PDC: errors are this packet's.
+    logic            tabled;     // A message of the table, whose write errors collect at
+    logic [TableMessageW-1:0] place;  // this place of the PDC.
     logic            complete;   // Last packet: emit `event`, status local_access if a write failed.
     logic            visible;    // Tell the accept stage of `psn` when the write was answered.
     logic [31:0]     psn;

@@ -38,6 +38,7 @@ module heddle_cq
   input  logic [2:0][$bits(cq_event_t)-1:0]  ev_i,
 
   output logic [NumCq-1:0]           credit_ok_o,
+  output logic [NumCq-1:0]           credit_spare_o,  // At least SpareCredits less 3.
   output logic [NumCq-1:0][GenW-1:0] gen_o,
   input  logic [2:0]                 take_i,        // 0 accept, 1 tx_fetch, 2 rx_queue.
   input  logic [2:0][CqW-1:0]        take_cq_i,
@@ -121,6 +122,7 @@ module heddle_cq
   assign gen_o = gen_q;
   always_comb begin
     for (int unsigned i = 0; i < NumCq; i++) begin
+      credit_spare_o[i] = free_q[i] >= CountW'(SpareCredits);
       credit_ok_o[i] = |free_q[i][CountW-1:3] || (free_q[i][2] && free_q[i][1:0] >= taken_q[i]);
     end
   end

@@ -61,6 +61,7 @@ module heddle_rx_queue
   output logic             head_valid_o,    // One cycle after head_ctx_i.
   output rx_buffer_t       head_o,
   output logic [15:0]      head_released_o, // queue_head once this buffer is popped.
+  output logic             head_spare_o,    // At least SpareBuffers buffers are prefetched, this one included.
   input  logic             pop_i,           // Takes the buffer now on head_*.
 
   output logic             drain_valid_o,   // Token for the accept stage.
@@ -402,6 +403,11 @@ module heddle_rx_queue
   assign head_o.iova       = look_buf.iova;
   assign head_o.op_context = look_buf.op_context;
   assign head_released_o   = look_head_q + 16'd1;
+
+  // Cancelled ones and ones in error count, too.
+  logic [15:0] prefetched;
+  assign prefetched   = fetched_q[look_q] - look_head_q;
+  assign head_spare_o = head_valid_o && prefetched >= 16'(SpareBuffers);
 
   logic pop;
   assign pop = pop_i && head_valid_o;

@@ -19,6 +19,8 @@
 //          A READ is handed to heddle_return_tx packet by packet, behind what was accepted before it.
 // With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
+// Table:   messages of RUD PDCs that were opened ahead of a gap, TableMessages for each; they end before their PDC is
+//          closed or released.
 // Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
 // Gone:    a message whose receive context was drained takes nothing more, whatever the context is by then.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
@@ -64,6 +66,7 @@ module heddle_accept
   input  logic             head_valid_i,
   input  rx_buffer_t       head_i,
   input  logic [15:0]      head_released_i,
+  input  logic             head_spare_i,    // There are more than the missing packets need.
   output logic             pop_o,
   input  logic [NumRx-1:0]           rx_alive_i,
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
@@ -77,6 +80,7 @@ module heddle_accept
   input  logic             region_ready_i,
 
   input  logic [NumCq-1:0] credit_ok_i,
+  input  logic [NumCq-1:0] credit_spare_i,
   output logic             credit_take_o,
   output logic [CqW-1:0]   credit_cq_o,
 
@@ -226,7 +230,7 @@ module heddle_accept
     .keep_start_i(entry.start_psn),
     .ready_o(graves_ready)
   );
-  assign tables_ready = (&set_ready) && entries_ready && holding_ready && graves_ready && back_ready_i;
+  assign tables_ready = (&set_ready) && entries_ready && holding_ready && held_ready && graves_ready && back_ready_i;
 
   // -------------------------------------------------------------- free indices
   logic [NumPdc-1:0] open_q;
@@ -251,6 +255,28 @@ module heddle_accept
   target_pdc_t             entry;
 
   assign pdc = !pkt_q.syn ? pkt_q.dpdcid[PdcW-1:0] : (hit ? hit_pdc : free_pdc);
+
+  // Messages of the table: of the packet that enters stage 0, by the PDC that it names and its message ID. A SYN names
+  // none, and opens none. A job has the one at `job_place` in the cycle after its PDC's entry.
+  localparam int unsigned TableW = PdcW + TableMessageW;
+  logic                     looked_q, named_q, job_keep, unused_message_error, unused_message_ready;
+  logic [TableMessageW-1:0] place_q, job_place, job_first;
+  target_message_t          message, message_q, job_message;
+  heddle_mem #(.Width($bits(target_message_t)), .Depth(NumPdc * TableMessages), .Init(1'b0)) u_messages (
+    .clk_i, .rst_ni,
+    .wen_i(message_wen), .waddr_i(message_waddr), .wdata_i(written_message),
+    .raddr_i(job_q != JobNone ? {job_pdc_q, job_place}
+                              : {pkt_i.dpdcid[PdcW-1:0], pkt_i.message_id[TableMessageW-1:0]}),
+    .rdata_o(message), .error_o(unused_message_error), .ready_o(unused_message_ready)
+  );
+  always_ff @(posedge clk_i) begin
+    if (p1_valid_q) begin
+      looked_q <= !pkt_q.syn;
+      named_q  <= !pkt_q.syn && message.message_id == pkt_q.message_id;
+      place_q  <= pkt_q.message_id[TableMessageW-1:0];
+    end
+    if (p1_valid_q || job_q != JobNone) message_q <= message;
+  end
 
   // What waits in stage 2 is read again, so that it stays on the output.
   heddle_mem #(.Width($bits(target_pdc_t)), .Depth(NumPdc)) u_entries (
@@ -304,13 +330,15 @@ module heddle_accept
     .pkt_i(pkt_q),
     .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
+    .looked_i(looked_q), .place_i(job_q == JobForget ? job_place_q : place_q),
+    .message_i(message_q), .named_i(job_q == JobForget ? job_ends_q : named_q),
     .look_hit_i(look_hit_q), .look_miss_i(look_miss_q), .look_job_i(look_job_q),
     .look_event_i(look_event_q),
     .listens_i(listens_q),
     .region_i(region_q), .return_room_i(return_room_i[job_q == JobForget ? job_pdc_q : pdc_q]),
     .report_room_i,
-    .head_valid_i, .head_i, .head_released_i,
-    .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i,
+    .head_valid_i, .head_i, .head_released_i, .head_spare_i,
+    .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i, .credit_spare_i,
     .verdict_o(verdict)
   );
 
@@ -364,6 +392,9 @@ module heddle_accept
   job_e              job_q;
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
+  logic              job_reads, job_aged_q, job_decides, job_reaps_q, job_ends_q, message_wen;
+  logic [TableMessageW-1:0] job_place_q, mark_place;
+  logic [TableW-1:0] message_waddr;
   logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
   logic              marks, marking, back_end, closes;
   logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc, close_pdc;
@@ -371,22 +402,25 @@ module heddle_accept
   target_pdc_t       job_entry;
 
   // Goes before the next packet, so that a busy peer cannot put it off.
-  assign job_wanted = any_due || back_late_i.due || any_old || closes || asks || marks;
+  assign job_wanted = any_due || back_late_i.due || any_old || reap_q || closes || asks || marks;
   assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
   assign back_end   = job_step_q == 2'd3 && job_q == JobBack && rsp_room;
-  assign job_end    = job_step_q == 2'd3 && job_q != JobBack &&
+  assign job_end    = job_step_q == 2'd3 && job_q != JobBack && (!job_reads || job_aged_q) &&
                       (job_q == JobForget ? place_room && job_room : rsp_room);
-  assign forget    = job_end && job_q == JobForget;
+  assign job_reads = job_q == JobForget || (job_q == JobMark && mark_q.tabled);
+  // While a PDC has messages in the table, one of them ends each time.
+  assign job_decides = job_end && job_q == JobForget && (job_ends_q || !job_reaps_q);
+  assign forget      = job_decides && !job_ends_q;
   // Inside a message an initiator cannot close.
   assign job_answers = job_end && entry.open && (job_q == JobAck || job_q == JobClose ||
-                                   (job_q == JobAsk && entry.state == MessageNone));
+                                   (job_q == JobAsk && entry.message.state == MessageNone && entry.table_open == '0));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_start) begin
-      job_q      <= marks ? JobMark : any_due ? JobAck : back_late_i.due ? JobBack : any_old ? JobForget :
+      job_q      <= marks ? JobMark : any_due ? JobAck : back_late_i.due ? JobBack : any_old || reap_q ? JobForget :
                     closes ? JobClose : JobAsk;
       job_step_q <= 2'd1;
     end else if (job_end || back_end) begin
@@ -397,8 +431,39 @@ module heddle_accept
     end
   end
   always_ff @(posedge clk_i) begin
-    if (job_start) job_pdc_q <= marks ? mark_pdc : any_due ? due_pdc : any_old ? old_pdc :
-                                closes ? close_pdc : ask_pdc;
+    if (job_start) begin
+      job_pdc_q   <= marks ? mark_pdc : any_due ? due_pdc : any_old ? old_pdc : reap_q ? reap_pdc_q :
+                     closes ? close_pdc : ask_pdc;
+      job_reaps_q <= !any_old;
+    end
+    // In step 3 the entry is there.
+    job_aged_q <= job_step_q == 2'd3 && !job_end;
+    if (job_step_q >= 2'd2 && !job_aged_q) begin
+      job_ends_q  <= entry.table_open != '0;
+      job_place_q <= job_place;
+    end
+  end
+  always_comb begin
+    job_first = '0;
+    for (int unsigned i = TableMessages; i > 0; i--) begin
+      if (entry.table_open[i-1]) job_first = TableMessageW'(i - 1);
+    end
+  end
+  assign job_place = job_q == JobMark ? mark_place : job_aged_q ? job_place_q : job_first;
+
+  // The PDC that cannot be closed before its messages have ended: one at a time, since the command is retransmitted.
+  logic            reap_q;
+  logic [PdcW-1:0] reap_pdc_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reap_q     <= 1'b0;
+      reap_pdc_q <= '0;
+    end else if (p2_done && verdict.reap && !reap_q) begin
+      reap_q     <= 1'b1;
+      reap_pdc_q <= pdc_q;
+    end else if (job_end && job_q == JobForget && job_reaps_q && !job_ends_q) begin
+      reap_q     <= 1'b0;
+    end
   end
 
   always_comb begin
@@ -410,11 +475,19 @@ module heddle_accept
       job_entry.hidden_base = seen_psn;
       job_entry.hidden      = seen_psn != entry.hidden_last;
     end
-    if (job_q == JobMark && (entry.state == MessageOpen || entry.state == MessageFailed) &&
-        (!rx_alive_i[entry.buffer.ctx] || rx_gen_i[entry.buffer.ctx] != entry.buffer.gen)) begin
-      job_entry.gone = 1'b1;
+    if (job_q == JobMark && !mark_q.tabled && Holds(entry.message.state) &&
+        (!rx_alive_i[entry.message.buffer.ctx] || rx_gen_i[entry.message.buffer.ctx] != entry.message.buffer.gen)) begin
+      job_entry.message.gone = 1'b1;
     end
-    if (job_q == JobForget) job_entry = verdict.entry;
+    if (job_decides) job_entry = verdict.entry;
+    job_message      = verdict.message;
+    job_keep         = job_q == JobForget && job_ends_q;
+    if (job_q == JobMark && mark_q.tabled && entry.table_open[mark_place] && Holds(message_q.state) &&
+        (!rx_alive_i[message_q.buffer.ctx] || rx_gen_i[message_q.buffer.ctx] != message_q.buffer.gen)) begin
+      job_message      = message_q;
+      job_message.gone = 1'b1;
+      job_keep         = 1'b1;
+    end
   end
 
   // ----------------------------------------------------------- contexts that end
@@ -427,29 +500,69 @@ module heddle_accept
     logic [RxW-1:0]  ctx;
     logic [GenW-1:0] gen;
   } holding_t;
+  function automatic logic Holds(input message_state_e state);
+    Holds = state == MessageOpen || state == MessageFailed;
+  endfunction
   target_pdc_t written_entry;
-  holding_t    holding_in, holding;
-  logic        unused_holding_error, holding_ready, stale_q, judged_q, fresh_q;
-  logic [PdcW:0] mark_q, mark_d;   // PDCs looked at.
+  holding_t    holding_in, holding_message_in, holding, holding_own, holding_message;
+  logic        unused_holding_error, holding_ready, unused_held_error, held_ready, stale_q, judged_q, fresh_q;
+  // The message looked at: of a PDC, then, if any is open there, of the table.
+  typedef struct packed {
+    logic              done;
+    logic              tabled;
+    logic [TableW-1:0] index;
+  } mark_t;
+  mark_t           mark_q, mark_d;
+  logic [TableW:0] table_count_q;  // Messages open in the table.
+  logic            table_opened, table_ended;
+  target_message_t written_message;
   logic [$clog2(MarkGap)-1:0] gap_q;
   assign written_entry    = job_end ? job_entry : verdict.entry;
-  assign holding_in.holds = !written_entry.gone &&
-                            (written_entry.state == MessageOpen || written_entry.state == MessageFailed);
-  assign holding_in.ctx   = written_entry.buffer.ctx;
-  assign holding_in.gen   = written_entry.buffer.gen;
+  assign written_message  = job_end ? job_message : verdict.message;
+  assign message_wen      = (p2_done && verdict.keep) || (job_end && job_keep);
+  assign message_waddr    = job_end ? {job_pdc_q, job_place} : {pdc_q, place_q};
   heddle_mem #(.Width($bits(holding_t)), .Depth(NumPdc)) u_holding (
     .clk_i, .rst_ni,
-    .wen_i((p2_done && verdict.write) || job_end), .waddr_i(job_end ? job_pdc_q : pdc_q), .wdata_i(holding_in),
-    .raddr_i(mark_d[PdcW-1:0]), .rdata_o(holding), .error_o(unused_holding_error), .ready_o(holding_ready)
+    .wen_i((p2_done && verdict.write) || job_end), .waddr_i(job_end ? job_pdc_q : pdc_q),
+    .wdata_i(holding_in),
+    .raddr_i(mark_d.index[PdcW-1:0]), .rdata_o(holding_own),
+    .error_o(unused_holding_error), .ready_o(holding_ready)
   );
+  heddle_mem #(.Width($bits(holding_t)), .Depth(NumPdc * TableMessages)) u_held (
+    .clk_i, .rst_ni,
+    .wen_i(message_wen), .waddr_i(message_waddr), .wdata_i(holding_message_in),
+    .raddr_i(mark_d.index), .rdata_o(holding_message), .error_o(unused_held_error), .ready_o(held_ready)
+  );
+  assign holding_in = {!written_entry.message.gone && Holds(written_entry.message.state),
+                       written_entry.message.buffer.ctx, written_entry.message.buffer.gen};
+  assign holding_message_in = {!written_message.gone && Holds(written_message.state),
+                               written_message.buffer.ctx, written_message.buffer.gen};
+  assign holding = mark_q.tabled ? holding_message : holding_own;
 
-  assign marking  = drain_valid_i && drain_rx_i && !mark_q[PdcW];
-  assign mark_pdc = mark_q[PdcW-1:0];
-  assign marks    = judged_q && stale_q && (!pkt_valid_i || gap_q == '0);
+  assign table_opened = p2_done && verdict.keep && verdict.entry.table_open[place_q] && !entry.table_open[place_q];
+  assign table_ended  = (p2_done && verdict.keep && !verdict.entry.table_open[place_q] && entry.table_open[place_q]) ||
+                        (job_decides && job_ends_q);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) table_count_q <= '0;
+    else         table_count_q <= table_count_q + (TableW + 1)'(table_opened) - (TableW + 1)'(table_ended);
+  end
+
+  assign marking    = drain_valid_i && drain_rx_i && !mark_q.done;
+  assign mark_pdc   = mark_q.tabled ? mark_q.index[TableW-1:TableMessageW] : mark_q.index[PdcW-1:0];
+  assign mark_place = mark_q.index[TableMessageW-1:0];
+  assign marks      = judged_q && stale_q && (!pkt_valid_i || gap_q == '0);
   always_comb begin
     mark_d = mark_q;
-    if (!drain_valid_i)                                               mark_d = '0;
-    else if (judged_q && (!stale_q || (job_end && job_q == JobMark))) mark_d = mark_q + 1'b1;
+    if (!drain_valid_i) begin
+      mark_d = '0;
+    end else if (judged_q && (!stale_q || (job_end && job_q == JobMark))) begin
+      mark_d.index = mark_q.index + 1'b1;
+      if (mark_q.index == (mark_q.tabled ? TableW'(NumPdc * TableMessages - 1) : TableW'(NumPdc - 1))) begin
+        mark_d.index  = '0;
+        mark_d.tabled = 1'b1;
+        mark_d.done   = mark_q.tabled || table_count_q == '0;
+      end
+    end
   end
   // A PDC is judged in the cycle after its word was read, and left or marked in the next ones.
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -497,7 +610,7 @@ module heddle_accept
   response_t late;
   assign owes = p2_done && verdict.write && verdict.entry.unacked != '0;
   assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) ||
-                (job_end && (job_q == JobAck || job_q == JobForget)) || job_answers;
+                (job_end && job_q == JobAck) || forget || job_answers;
 
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
@@ -525,7 +638,7 @@ module heddle_accept
     late_to.dscp    = entry.dscp;
     late_to.spdcid  = {port_i.slot[SlotBits-1:0], RoleTarget, entry.gen, job_pdc_q};
     late_to.dpdcid  = entry.spdcid;
-    late_to.message_id = entry.message_id;
+    late_to.message_id = entry.message.message_id;
   end
   heddle_standing u_standing (
     .entry_i(job_entry), .rsp_i(late_to), .syn_i(1'b0), .ruled_i(ruled), .cack_o(late_cack), .rsp_o(late)
@@ -587,7 +700,7 @@ module heddle_accept
   assign lazy = open_q & ~used_q;
   assign asks = ask_q && any_lazy;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_ask (
-    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !back_late_i.due && !any_old && !closes),
+    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !back_late_i.due && !any_old && !reap_q && !closes),
     .valid_o(any_lazy), .idx_o(ask_pdc)
   );
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -678,11 +791,11 @@ module heddle_accept
     token.token    = 1'b1;
     token.ev.token = 1'b1;
     placed         = p2_valid_q && back ? back_record :
-                     p2_valid_q || forget ? verdict.record : token;
+                     p2_valid_q || job_decides ? verdict.record : token;
   end
   heddle_fifo #(.Width($bits(place_t)), .Depth(4)) u_place (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && placing) || (forget && verdict.place) ||
+    .valid_i((p2_done && placing) || (job_decides && verdict.place) ||
              (drain_valid_i && drain_ready_o)),
     .ready_o(place_room), .data_i(placed),
     .valid_o(place_valid_o), .ready_i(place_ready_i), .data_o(place_o),
@@ -701,12 +814,12 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !back_late_i.due && !ask_q && !sweeping && !close_i && job_q == JobNone &&
+  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !back_late_i.due && !reap_q && !ask_q && !sweeping && !close_i && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, transport_i, now_ns_i, set_error, entry_error, unused_holding_error, seen_error, late_cack, rsp_count,
+  assign unused_bits = ^{port_i, transport_i, now_ns_i, set_error, entry_error, unused_message_error, unused_message_ready, unused_holding_error, unused_held_error, seen_error, late_cack, rsp_count,
                          place_count, ack_count, job_count, back_i};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))

@@ -11,8 +11,9 @@
 // Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
 //          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
-//         or READ that completes nothing here, one of the message that is open, or a message of one packet. Every other
-//         waits until it is the expected one; so errors are judged, and messages opened, in the order of PSNs.
+//         or READ that completes nothing here, one of a message that is open, a message of one packet, or the first of a
+//         longer one, which is opened in the table. Every other waits until it is the expected one; so errors are judged
+//         in the order of PSNs.
 // Trimmed: no CRC covers the header of a trimmed request. It changes no PDC but by the gap that it opens.
 
 `include "heddle_assert.svh"
@@ -36,6 +37,10 @@ module heddle_accept_decide
   input  logic        closed_i,      // SYN: its PDC was closed not long ago.
   input  logic        grave_i,       // A tombstone of the packet's PDC has a place.
   input  target_pdc_t entry_i,       // Its entry.
+  input  logic        looked_i,      // The table was read for it, no SYN:
+  input  logic [TableMessageW-1:0] place_i,  // this place,
+  input  target_message_t message_i, // which has this message,
+  input  logic        named_i,       // the packet's own by its ID, or one that ends before its PDC.
 
   input  logic        look_hit_i,    // The packet's name has a receive context,
   input  return_code_e look_miss_i,  // or this is the answer; BAD_INDEX if it has one.
@@ -48,10 +53,12 @@ module heddle_accept_decide
   input  logic        head_valid_i,  // That context has a buffer.
   input  rx_buffer_t  head_i,        // Context and, if it has one, its next buffer.
   input  logic [15:0] head_released_i,
+  input  logic        head_spare_i,  // It has enough of them for a message ahead of a gap;
   input  logic [NumRx-1:0]           rx_alive_i,
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
   input  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters_i,
   input  logic [NumCq-1:0]           credit_ok_i,
+  input  logic [NumCq-1:0]           credit_spare_i,  // the completion queue of credits.
 
   output verdict_t    verdict_o
 );
@@ -98,7 +105,9 @@ module heddle_accept_decide
   logic            our_slot, ours, fresh;
   logic [PdcGenW-1:0] gen, next_gen, named_gen;  // The last: by dpdcid.
   logic [31:0]     start;
-  target_pdc_t     e;  // The entry, or what it is when the packet opens the PDC.
+  target_pdc_t     e;  // The entry, or what it is when the packet opens the PDC; `message` is the packet's, if there is one.
+  target_message_t own;  // That of the entry.
+  logic            in_use, in_table;
   logic [15:0]     tpdcid, known_tpdcid;
 
   assign our_slot = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
@@ -131,9 +140,14 @@ module heddle_accept_decide
       e.start_psn = start;
       e.expected  = start;
       e.rud       = is_rud;
-      e.state     = MessageNone;
+      e.message.state     = MessageNone;
     end
+    own = e.message;
+    if (in_table) e.message = message_i;
   end
+  // The message is one of the table; if not, the packet may open it there, over a gap.
+  assign in_use   = entry_i.table_open[place_i] && !fresh;
+  assign in_table = named_i && in_use;
   assign tpdcid       = {port_i.slot[SlotBits-1:0], RoleTarget, gen, pdc_i};
   assign known_tpdcid = fresh ? '0 : tpdcid;  // Of an answer that does not open the PDC.
 
@@ -196,6 +210,8 @@ module heddle_accept_decide
   logic        discards;   // It is of a message that has ended.
   logic        alone;      // RUD: a packet of a WRITE or READ that only its initiator tracks.
   logic        single;     // RUD, ahead: a message of one packet.
+  logic        opens;      // RUD, ahead: it opens a message in the table.
+  logic        tabled;     // The message of the table changes with it.
   logic        brief;      // One of these: the message of the entry stays what it is.
   logic        takes_ahead;
   rx_counters_t here;      // Counters of the packet's context.
@@ -204,9 +220,9 @@ module heddle_accept_decide
   logic all_there;  // Context, and the buffer and credit that the message would need.
   assign all_there = look_hit_i && (is_rma || head_valid_i) &&
                      ((is_rma && !reports) || credit_ok_i[head_i.cq]);
-  assign held  = e.state == MessageOpen || e.state == MessageFailed;
-  assign stale = e.gone || !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
-  assign base  = pkt_i.som ? '0 : (e.rud ? pkt_i.message_offset : e.bytes);
+  assign held  = e.message.state == MessageOpen || e.message.state == MessageFailed;
+  assign stale = e.message.gone || !rx_alive_i[e.message.buffer.ctx] || rx_gen_i[e.message.buffer.ctx] != e.message.buffer.gen;
+  assign base  = pkt_i.som ? '0 : (e.rud ? pkt_i.message_offset : e.message.bytes);
   assign part  = is_read ? pkt_i.read_bytes : pkt_i.payload_bytes;
   assign reach = base + 32'(part);
   assign fits  = reach >= base && reach <= pkt_i.request_length;
@@ -216,14 +232,14 @@ module heddle_accept_decide
   logic [31:0] piece_offset;
   assign part_log2    = part[13] ? 2'd3 : part[12] ? 2'd2 : part[11] ? 2'd1 : 2'd0;
   assign part_whole   = part == (14'd1024 << part_log2);
-  assign piece_offset = (pkt_i.psn - e.first_psn) << (5'd10 + 5'(e.piece_log2));
+  assign piece_offset = (pkt_i.psn - e.message.first_psn) << (5'd10 + 5'(e.message.piece_log2));
   assign in_place     = pkt_i.som ? pkt_i.eom || part_whole
                                   : pkt_i.message_offset == piece_offset &&
-                                    (pkt_i.eom || (part_whole && part_log2 == e.piece_log2));
+                                    (pkt_i.eom || (part_whole && part_log2 == e.message.piece_log2));
   // A packet of a failed message says nothing about lengths.
-  assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed && !alone) ||
+  assign length_ok = pkt_i.ie || (!pkt_i.som && e.message.state == MessageFailed && !alone) ||
                      (fits && !pkt_i.contradicts && pkt_i.eom == (reach == pkt_i.request_length) &&
-                      (alone || (e.rud ? in_place : pkt_i.som || pkt_i.message_offset == e.bytes)));
+                      (alone || (e.rud ? in_place : pkt_i.som || pkt_i.message_offset == e.message.bytes)));
 
   // A deferrable send is executed as a send: its offset is two tokens (UET 4.14).
   assign is_send     = pkt_i.opcode == SesOpcodeSend || pkt_i.opcode == SesOpcodeDeferrableSend;
@@ -240,15 +256,19 @@ module heddle_accept_decide
   assign told        = is_read && (reports || here.remote_read != '0);
   assign region_code = region_i.owner != head_i.owner ? ReturnCodeBadMkey : region_i.code;
 
-  assign same     = pkt_i.message_id == e.message_id;
-  assign discards = e.state == MessageDiscard && (!e.rud || (same && !pkt_i.som));
+  assign same     = pkt_i.message_id == e.message.message_id;
+  assign discards = e.message.state == MessageDiscard && (!e.rud || (same && !pkt_i.som));
   // A write of several packets that counts is one message.
   assign here     = rx_counters_t'(rx_counters_i[head_i.ctx]);
   assign counted  = (here.remote_write != '0 || region_i.counter != '0) &&
                     !(pkt_i.som && pkt_i.eom);
-  assign alone    = e.rud && (is_write ? !reports && !counted && !pkt_i.dc : is_read && !told) &&
+  assign alone    = e.rud && (is_write ? !reports && !counted : is_read && !told) &&
                     !(held && (same || !jumps));
-  assign single   = jumps && starts;
+  assign single   = jumps && starts && pkt_i.eom;
+  assign opens    = jumps && starts && !pkt_i.eom && looked_i && !in_use &&
+                    !(e.message.state != MessageNone && same) && (is_rma || head_spare_i) &&
+                    ((is_rma && !reports) || credit_spare_i[head_i.cq]);
+  assign tabled   = (in_table || opens) && !brief;
 
   always_comb begin
     refusal         = ReturnCodeNull;
@@ -289,35 +309,39 @@ module heddle_accept_decide
     end else if (!held) begin
       ignored = discards || pkt_i.ie;
       broken  = !ignored;
-    end else if (stale && !e.rma) begin
+    end else if (stale && !e.message.rma) begin
       if (pkt_i.dc && !pkt_i.ie) refusal = ReturnCodeBadIndex;  // Not delivered.
       else                       withdrawn = 1'b1;
-    end else if (!same || pkt_i.job_id != e.job_id ||
-                 !(e.read ? is_read : e.rma ? is_write : is_send) ||
-                 (e.rma && (pkt_i.match_bits != e.match_bits ||
-                            pkt_i.buffer_offset != e.buffer.iova)) ||
-                 pkt_i.request_length != e.request_length || !length_ok) begin
+    end else if (!same || pkt_i.job_id != e.message.job_id ||
+                 !(e.message.read ? is_read : e.message.rma ? is_write : is_send) ||
+                 (e.message.rma && (pkt_i.match_bits != e.message.match_bits ||
+                            pkt_i.buffer_offset != e.message.buffer.iova)) ||
+                 pkt_i.request_length != e.message.request_length || !length_ok) begin
       broken = 1'b1;
     end else if (pkt_i.other_gen && !pkt_i.ie) begin
       refusal = ReturnCodeBadGeneration;
-    end else if (e.rma && e.state == MessageOpen && !pkt_i.ie) begin
+    end else if (e.message.rma && e.message.state == MessageOpen && !pkt_i.ie) begin
       // The region, or the context, may be gone since the message began.
-      if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = look_miss_i;
+      if (!look_hit_i || stale || head_i.ctx != e.message.buffer.ctx) refusal = look_miss_i;
       else if (region_code != ReturnCodeOk)                   refusal = region_code;
     end
     if (broken) refusal = other_ver ? ReturnCodeUncor : ReturnCodeOpViolation;
   end
   assign short_of_store = refusal != ReturnCodeNull && e.stored;
 
+  // An old SYN, from before the PDC was acknowledged: the table was not read for it.
+  logic unlooked;
+  assign unlooked = is_request && !looked_i && e.table_open != '0 && !(held && same);
+
   // Behind its eom packet a message has none, and it has one of them.
   logic [31:0] to_last;
-  assign to_last = e.last_psn - pkt_i.psn;
+  assign to_last = e.message.last_psn - pkt_i.psn;
   always_comb begin
     takes_ahead = is_request && !pkt_i.ie && !withdrawn && !broken && !ignored &&
                   refusal == ReturnCodeNull && !short_of_return;
-    if (!alone && pkt_i.som) takes_ahead = takes_ahead && starts && pkt_i.eom && !pkt_i.dc;
+    if (!alone && pkt_i.som) takes_ahead = takes_ahead && (single || opens);
     else if (!alone) begin
-      takes_ahead = takes_ahead && held && !(e.last_known && (pkt_i.eom || to_last[31]));
+      takes_ahead = takes_ahead && held && !(e.message.last_known && (pkt_i.eom || to_last[31]));
     end
   end
   assign brief = (alone && refusal == ReturnCodeNull && !broken && !ignored) || single || bare;
@@ -325,7 +349,7 @@ module heddle_accept_decide
   // A packet of a READ that goes on to heddle_return_tx.
   logic serves;
   assign serves = asks && !pkt_i.ie && !broken && !ignored && !withdrawn && refusal == ReturnCodeNull &&
-                  (starts || alone || e.state == MessageOpen);
+                  (starts || alone || e.message.state == MessageOpen);
   assign short_of_return = serves && (!return_room_i || (told && !report_room_i));
 
   // ----------------------------------------------------------------- outcome
@@ -414,6 +438,8 @@ module heddle_accept_decide
     end else if (is_query) begin
       outcome = duplicate ? OutcomeQuery : OutcomeOutside;
       code    = NackCodePktNotRcvd;
+    end else if (unlooked && !duplicate) begin
+      stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (duplicate) begin
       outcome = OutcomeDuplicate;
       stat[StatisticRxDuplicates] = 1'b1;
@@ -422,7 +448,9 @@ module heddle_accept_decide
       code    = NackCodeRodOoo;
       stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (jumps && !takes_ahead) begin
-      outcome = !e.gap.open || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
+      // The sender finds the first one by what arrives after it. The second shows that a whole message is missing.
+      if (pkt_i.retx || (!e.gap.open && (e.gap.turned || pkt_i.ar || pkt_i.syn || !is_request))) outcome = OutcomeRefuse;
+      else if (!e.gap.open)                                                                      outcome = OutcomeQuiet;
       code    = NackCodePktNotRcvd;  // The expected one.
       stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (!expected && !jumps) begin
@@ -430,8 +458,8 @@ module heddle_accept_decide
       code    = NackCodePsnOorWindow;
       stat[StatisticDropPsn] = 1'b1;
     end else if (is_close) begin
-      // Without a tombstone the PDC stays until the command comes again.
-      outcome = grave_i ? OutcomeClose : OutcomeRefuse;
+      // Without a tombstone the PDC stays until the command comes again, and with messages that have no end.
+      outcome = grave_i && e.table_open == '0 ? OutcomeClose : OutcomeRefuse;
       code    = NackCodeNoResource;
     end else if (short_of_buffer || short_of_credit || short_of_store || short_of_return) begin
       outcome = OutcomeRefuse;
@@ -463,6 +491,8 @@ module heddle_accept_decide
   logic        over;       // It holds nothing any more.
   logic [31:0] last;       // PSN of its eom packet, if it has come.
   logic [31:0] beyond;     // PSNs accepted behind that.
+  logic [31:0] dc_younger, dc_passed;  // From this packet to `dc_last`; from there to the last PSN accepted.
+  assign dc_younger = e.dc_last - pkt_i.psn;
   logic        ended;      // All its packets came.
   rx_counters_t counters;  // Of its context.
   count_t      count;
@@ -470,19 +500,20 @@ module heddle_accept_decide
     m        = e;
     last     = pkt_i.psn;
     beyond   = '0;
+    dc_passed = '0;
     ended    = 1'b0;
     over     = 1'b0;
     success  = 1'b0;
     hides    = 1'b0;
     ends     = 1'b0;
     returned = 1'b0;
-    failed   = e.state == MessageFailed;
+    failed   = e.message.state == MessageFailed;
     bytes    = '0;
     room     = '0;
     if (outcome == OutcomeClose || outcome == OutcomeForget) begin
       over    = held;
       failed  = 1'b1;
-      m.state = MessageNone;
+      m.message.state = MessageNone;
     end else if (outcome == OutcomeAccept) begin
       m.received    = e.received + 32'(pkt_i.payload_bytes) + nominal;
       m.received_at = now_i;
@@ -491,48 +522,48 @@ module heddle_accept_decide
       ended      = pkt_i.eom;
       if (e.rud && !brief) begin
         if (pkt_i.som || pkt_i.eom) begin
-          m.last_known = pkt_i.eom;
-          m.last_psn   = pkt_i.psn;
+          m.message.last_known = pkt_i.eom;
+          m.message.last_psn   = pkt_i.psn;
         end
-        last   = m.last_psn;
-        beyond = m.expected - m.last_psn - 32'd1;
-        ended  = m.last_known && !beyond[31];
-        if (ended) m.last_known = 1'b0;
+        last   = m.message.last_psn;
+        beyond = m.expected - m.message.last_psn - 32'd1;
+        ended  = m.message.last_known && !beyond[31];
+        if (ended) m.message.last_known = 1'b0;
       end
       if (starts || alone) begin
-        m.state          = MessageOpen;
-        m.rma            = is_rma;
-        m.read           = is_read;
-        m.credit         = !is_rma || reports;
-        m.gone           = 1'b0;
-        m.buffer         = head_i;
+        m.message.state          = MessageOpen;
+        m.message.rma            = is_rma;
+        m.message.read           = is_read;
+        m.message.credit         = !is_rma || reports;
+        m.message.gone           = 1'b0;
+        m.message.buffer         = head_i;
         if (is_rma) begin
-          m.buffer.iova       = pkt_i.buffer_offset;
-          m.buffer.position   = '0;
-          m.buffer.length     = pkt_i.request_length;
-          m.buffer.op_context = '0;
+          m.message.buffer.iova       = pkt_i.buffer_offset;
+          m.message.buffer.position   = '0;
+          m.message.buffer.length     = pkt_i.request_length;
+          m.message.buffer.op_context = '0;
         end
-        m.queue_head     = head_released_i - (is_rma ? 16'd1 : 16'd0);
-        m.request_length = pkt_i.request_length;
-        m.message_id     = pkt_i.message_id;
-        m.job_id         = pkt_i.job_id;
-        m.initiator      = pkt_i.initiator;
-        m.match_bits     = pkt_i.match_bits;
-        m.hd             = pkt_i.hd && !is_read;
-        m.header_data    = m.hd ? pkt_i.header_data : '0;
-        m.bytes          = '0;
-        m.first_psn      = pkt_i.psn;
-        m.piece_log2     = part_log2;
+        m.message.queue_head     = head_released_i - (is_rma ? 16'd1 : 16'd0);
+        m.message.request_length = pkt_i.request_length;
+        m.message.message_id     = pkt_i.message_id;
+        m.message.job_id         = pkt_i.job_id;
+        m.message.initiator      = pkt_i.initiator;
+        m.message.match_bits     = pkt_i.match_bits;
+        m.message.hd             = pkt_i.hd && !is_read;
+        m.message.header_data    = m.message.hd ? pkt_i.header_data : '0;
+        m.message.bytes          = '0;
+        m.message.first_psn      = pkt_i.psn;
+        m.message.piece_log2     = part_log2;
         failed           = 1'b0;
       end
       if (bare) begin
-        m.state = e.state;
+        m.message.state = e.message.state;
       end else if (withdrawn || ignored || refusal != ReturnCodeNull) begin
         over     = held;
         failed   = 1'b1;
-        m.state  = ignored && e.state == MessageNone && !pkt_i.som && !alone ? MessageNone : MessageDiscard;
-        if (!ignored || pkt_i.som || (e.rud && !discards)) m.code = refusal;
-        if (e.rud) m.message_id = pkt_i.message_id;
+        m.message.state  = ignored && e.message.state == MessageNone && !pkt_i.som && !alone ? MessageNone : MessageDiscard;
+        if (!ignored || pkt_i.som || (e.rud && !discards)) m.message.code = refusal;
+        if (e.rud) m.message.message_id = pkt_i.message_id;
         if (refusal != ReturnCodeNull) begin
           m.stored         = 1'b1;
           m.stored_psn     = pkt_i.psn;
@@ -544,44 +575,60 @@ module heddle_accept_decide
         failed  = failed || pkt_i.ie;
         over    = ended;
         if (failed) begin
-          m.state = MessageFailed;
+          m.message.state = MessageFailed;
         end else begin
-          room = m.buffer.length > base ? m.buffer.length - base : '0;
+          room = m.message.buffer.length > base ? m.message.buffer.length - base : '0;
           bytes = room < 32'(pkt_i.payload_bytes) ? room[13:0] : pkt_i.payload_bytes;
-          m.bytes = e.rud && !brief ? m.bytes + 32'(part) : reach;
+          m.message.bytes = e.rud && !brief ? m.message.bytes + 32'(part) : reach;
+          // In the table it ends with its last byte, whatever is missing of those before it.
+          if (tabled && !failed && m.message.bytes == m.message.request_length) ended = 1'b1;
+          over    = ended;
           // An initiator may have left something out.
-          failed  = e.rud && !brief && ended && m.bytes != m.request_length;
+          failed  = e.rud && !brief && ended && m.message.bytes != m.message.request_length;
         end
         success = ended && !failed;
-        hides   = success && pkt_i.dc && !m.read;
+        hides   = success && pkt_i.dc && !m.message.read;
       end
-      if (ended && !bare) m.state = MessageNone;
+      if (ended && !bare) m.message.state = MessageNone;
+      // An ACK that passes the PSN of one accepted ahead waits for all writes before it.
+      if (jumps && (brief || tabled)) begin
+        hides = 1'b0;
+        if (pkt_i.dc && pkt_i.eom && !m.message.read) begin
+          m.dc_ahead = 1'b1;
+          if (!e.dc_ahead || dc_younger[31]) m.dc_last = pkt_i.psn;
+        end
+      end else if (!jumps && e.dc_ahead) begin
+        hides      = 1'b1;
+        last       = m.expected - 32'd1;
+        dc_passed  = last - e.dc_last;
+        m.dc_ahead = dc_passed[31];
+      end
       if (hides) begin
         m.hidden      = 1'b1;
-        m.hidden_base = e.hidden ? e.hidden_base : last - 32'd1;
+        m.hidden_base = e.hidden ? e.hidden_base : (e.dc_ahead ? pkt_i.psn : last) - 32'd1;
         m.hidden_last = last;
       end
       if (serves) m.returns = 1'b1;
     end
-    counters = rx_counters_t'(rx_counters_i[m.buffer.ctx]);
-    tells    = m.read && success && serves && (m.credit || counters.remote_read != '0);
+    counters = rx_counters_t'(rx_counters_i[m.message.buffer.ctx]);
+    tells    = m.message.read && success && serves && (m.message.credit || counters.remote_read != '0);
 
     // A failed RMA operation is the initiator's business alone.
-    held_credit = m.credit;
-    ends     = over && m.credit && !tells && !withdrawn &&
-               (m.rma ? success : !stale || (starts && outcome == OutcomeAccept));
-    returned = over && m.credit && !tells && !ends;
-    if (over) m.credit = 1'b0;
-    limit = failed ? m.bytes : m.request_length;
+    held_credit = m.message.credit;
+    ends     = over && m.message.credit && !tells && !withdrawn &&
+               (m.message.rma ? success : !stale || (starts && outcome == OutcomeAccept));
+    returned = over && m.message.credit && !tells && !ends;
+    if (over) m.message.credit = 1'b0;
+    limit = failed ? m.message.bytes : m.message.request_length;
 
     // A receive counts when it completes, a peer's operation when it succeeds.
     count    = '0;
-    if (m.read) begin
+    if (m.message.read) begin
       if (success && !serves) count.own = counters.remote_read;
-    end else if (m.rma && success) begin
+    end else if (m.message.rma && success) begin
       count.own    = counters.remote_write;
       count.region = region_i.counter;
-    end else if (!m.rma && ends) begin
+    end else if (!m.message.rma && ends) begin
       count.own    = counters.recv;
     end
   end
@@ -597,7 +644,7 @@ module heddle_accept_decide
   assign is_deferrable = pkt_i.opcode == SesOpcodeDeferrableSend;
 
   logic [31:0] placed;  // By the message.
-  assign placed = limit < m.buffer.length ? limit : m.buffer.length;
+  assign placed = limit < m.message.buffer.length ? limit : m.message.buffer.length;
 
   logic urgent;  // The answer goes at once.
   assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || clears ||
@@ -628,6 +675,8 @@ module heddle_accept_decide
       v.stat           = stat;
       v.rsp            = addressed;
       v.entry          = e;
+      v.entry.message  = own;
+      v.message        = m.message;
 
       // Whatever the packet carries leaves the payload queue through a record.
       v.place          = pkt_i.payload_bytes != '0 && !forget_i;
@@ -663,10 +712,15 @@ module heddle_accept_decide
             v.entry.gap.refused = !trimmed;
           end
           if (code == NackCodeRodOoo) v.rsp.cack = e.expected;
+          v.reap            = is_close && expected && e.table_open != '0;
         end
         OutcomeQuiet: begin
           v.write           = 1'b1;
           v.entry.gap       = gap_after;
+          if (jumps) begin
+            v.entry.gap        = e.gap;
+            v.entry.gap.turned = 1'b1;
+          end
         end
         OutcomeClear: begin
           // What was accepted behind the error counts now.
@@ -699,17 +753,17 @@ module heddle_accept_decide
               !(jumps && pkt_i.dc)) begin
             v.rsp.ack_offset = offset_after[15:0];
           end
-          if (ignored && discards && !pkt_i.som && e.code != ReturnCodeNull &&
+          if (ignored && discards && !pkt_i.som && e.message.code != ReturnCodeNull &&
               standing_after.req == AckReqNone) begin
             v.rsp.response        = SesResponseResponse;
-            v.rsp.return_code     = e.code;
+            v.rsp.return_code     = e.message.code;
             v.rsp.job_id          = pkt_i.job_id;
           end else if (takes && standing_after.req == AckReqNone) begin
             v.rsp.return_code     = ReturnCodeOk;
             v.rsp.job_id          = pkt_i.job_id;
             v.rsp.modified_length = bare ? '0 : placed;
             // What is cut says how short, but for a deferrable send, which that would put off.
-            if (!bare && placed != m.request_length) begin
+            if (!bare && placed != m.message.request_length) begin
               if (is_deferrable) v.rsp.modified_length = '0;
               v.rsp.response    = is_deferrable ? SesResponseDefaultResponse : SesResponseResponse;
               v.rsp.return_code = is_deferrable ? ReturnCodeNull : ReturnCodeOk;
@@ -725,7 +779,18 @@ module heddle_accept_decide
             v.entry.returns  = m.returns;
             v.entry.received    = m.received;
             v.entry.received_at = m.received_at;
-            if (!jumps && !bare) v.entry.state = MessageNone;
+            v.entry.hidden      = m.hidden;
+            v.entry.hidden_base = m.hidden_base;
+            v.entry.hidden_last = m.hidden_last;
+            v.entry.dc_ahead    = m.dc_ahead;
+            v.entry.dc_last     = m.dc_last;
+            v.entry.message     = own;
+            if (!jumps && !bare) v.entry.message.state = MessageNone;
+          end
+          if (tabled) begin
+            v.entry.message             = own;
+            v.entry.table_open[place_i] = m.message.state != MessageNone;
+            v.keep                      = 1'b1;
           end
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
@@ -762,11 +827,16 @@ module heddle_accept_decide
         end
         OutcomeForget: begin
           v.write           = 1'b1;
-          v.hand            = e.returns;
-          v.close           = 1'b1;
-          v.entry           = '0;
-          v.entry.gen       = e.gen;
-          v.entry.used      = e.used;
+          if (in_table) begin
+            v.entry.table_open[place_i] = 1'b0;
+            v.keep          = 1'b1;
+          end else begin
+            v.hand          = e.returns;
+            v.close         = 1'b1;
+            v.entry         = '0;
+            v.entry.gen     = e.gen;
+            v.entry.used    = e.used;
+          end
         end
         default: ;
       endcase
@@ -776,41 +846,43 @@ module heddle_accept_decide
         v.place           = v.place || ends || returned || hides || v.hand || count != '0;
         v.record.job      = v.hand;
         v.record.bytes    = bytes;
-        v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
+        v.record.iova     = m.message.rma ? region_i.iova : m.message.buffer.iova + 64'(base);
         v.record.first    = starts && !brief;
         v.record.alone    = brief;
+        v.record.tabled   = tabled || (forget_i && in_table);
+        v.record.place    = place_i;
         v.record.complete = ends || returned || count != '0;
         v.record.visible  = hides;
         v.record.psn      = last;
 
         v.record.ev.write  = ends;
         v.record.ev.credit = ends || returned;
-        v.record.ev.owner  = m.buffer.owner;
-        v.record.ev.cq     = m.buffer.cq;
-        v.record.ev.cq_gen = m.buffer.cq_gen;
+        v.record.ev.owner  = m.message.buffer.owner;
+        v.record.ev.cq     = m.message.buffer.cq;
+        v.record.ev.cq_gen = m.message.buffer.cq_gen;
         v.record.ev.count  = count;
         v.stat[StatisticRxMessages] = ends || success;
       end
 
-      v.record.ev.entry.kind           = m.rma ? CompletionKindTarget : CompletionKindRx;
-      v.record.ev.entry.opcode         = m.read ? OpcodeRead : m.rma ? OpcodeWrite : OpcodeSend;
-      v.record.ev.entry.context_       = 8'(m.buffer.ctx);
-      v.record.ev.entry.position       = m.buffer.position;
-      v.record.ev.entry.queue_head     = m.queue_head;
-      v.record.ev.entry.peer           = m.initiator;
+      v.record.ev.entry.kind           = m.message.rma ? CompletionKindTarget : CompletionKindRx;
+      v.record.ev.entry.opcode         = m.message.read ? OpcodeRead : m.message.rma ? OpcodeWrite : OpcodeSend;
+      v.record.ev.entry.context_       = 8'(m.message.buffer.ctx);
+      v.record.ev.entry.position       = m.message.buffer.position;
+      v.record.ev.entry.queue_head     = m.message.queue_head;
+      v.record.ev.entry.peer           = m.message.initiator;
       v.record.ev.entry.source_fa_hi   = e.fa[127:64];
       v.record.ev.entry.source_fa_lo   = e.fa[63:0];
-      v.record.ev.entry.match_bits     = m.match_bits;
-      v.record.ev.entry.header_data    = m.header_data;
-      v.record.ev.entry.message_length = m.request_length;
+      v.record.ev.entry.match_bits     = m.message.match_bits;
+      v.record.ev.entry.header_data    = m.message.header_data;
+      v.record.ev.entry.message_length = m.message.request_length;
       v.record.ev.entry.length         = placed;
-      v.record.ev.entry.op_context     = m.buffer.op_context;
-      v.record.ev.entry.flags          = (m.hd ? CompletionFlagHeaderData : '0) |
+      v.record.ev.entry.op_context     = m.message.buffer.op_context;
+      v.record.ev.entry.flags          = (m.message.hd ? CompletionFlagHeaderData : '0) |
                                          (e.ipv6 ? CompletionFlagSourceIpv6 : '0);
       if (failed) begin
         v.record.ev.entry.status = StatusInitiatorError;
         v.record.ev.entry.detail = 8'(ReturnCodeInitiatorErr);
-      end else if (m.request_length > m.buffer.length) begin
+      end else if (m.message.request_length > m.message.buffer.length) begin
         v.record.ev.entry.status = StatusTruncated;
       end
 
@@ -842,16 +914,16 @@ module heddle_accept_decide
       v.job.open                = v.hand && !v.job.close && !e.returns;
       v.job.lost                = outcome == OutcomeForget;
       v.job.tell                = v.hand && outcome == OutcomeAccept && tells;
-      v.job.report.ctx          = m.buffer.ctx;
-      v.job.report.gen          = m.buffer.gen;
-      v.job.report.owner        = m.buffer.owner;
+      v.job.report.ctx          = m.message.buffer.ctx;
+      v.job.report.gen          = m.message.buffer.gen;
+      v.job.report.owner        = m.message.buffer.owner;
       v.job.report.credit       = held_credit;
-      v.job.report.cq           = m.buffer.cq;
-      v.job.report.cq_gen       = m.buffer.cq_gen;
-      v.job.report.queue_head   = m.queue_head;
-      v.job.report.initiator    = m.initiator;
-      v.job.report.key          = m.match_bits;
-      v.job.report.bytes        = m.request_length;
+      v.job.report.cq           = m.message.buffer.cq;
+      v.job.report.cq_gen       = m.message.buffer.cq_gen;
+      v.job.report.queue_head   = m.message.queue_head;
+      v.job.report.initiator    = m.message.initiator;
+      v.job.report.key          = m.message.match_bits;
+      v.job.report.bytes        = m.message.request_length;
       v.job.pdc                 = pdc_i;
       v.job.start_psn           = e.start_psn;
       v.job.route.rud           = e.rud;
@@ -875,6 +947,6 @@ module heddle_accept_decide
   assign verdict_o = v;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room, beyond,
+  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room, beyond, dc_younger, dc_passed,
                          to_last, counters, here};
 endmodule

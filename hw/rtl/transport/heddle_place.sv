@@ -89,6 +89,8 @@ module heddle_place
     logic [PdcW-1:0] tpdc;
     logic            first;
     logic            alone;
+    logic            tabled;
+    logic [TableMessageW-1:0] place;
     logic            complete;
     logic            visible;
     logic [31:0]     psn;
@@ -177,6 +179,8 @@ module heddle_place
     finish_in.tpdc     = in.tpdc;
     finish_in.first    = in.first;
     finish_in.alone    = in.alone;
+    finish_in.tabled   = in.tabled;
+    finish_in.place    = in.place;
     finish_in.complete = in.complete;
     finish_in.visible  = in.visible;
     finish_in.psn      = in.psn;
@@ -197,11 +201,14 @@ module heddle_place
     .count_o(finish_count)
   );
 
+  logic [CountW-1:0] issued_q, answered_q, behind;  // Writes, modulo twice Outstanding.
+  logic              job_gone_q;
   logic [NumPdc-1:0] error_q;  // A write of the message open on the target PDC was refused.
   logic              answered, error;
-  assign answered    = finish_valid && (!finish.waits || answer_valid) && (!finish.job || job_gone_q);
+  assign answered    = finish_valid && (!finish.waits || answer_valid) && (!finish.job || job_gone_q) &&
+                       (!finish.visible || !behind[CountW-1]) && (!finish.tabled || looked_q);
   assign error       = !finish.back &&
-                       ((error_q[finish.tpdc] && !finish.first && !finish.alone) ||
+                       (((finish.tabled ? table_error : error_q[finish.tpdc]) && !finish.first && !finish.alone) ||
                         (finish.waits && answer_error));
   assign finish_done = answered && (!finish.complete || (ev_ready_i && !turn_q));
   assign answer_take = finish_done && finish.waits;
@@ -212,14 +219,24 @@ module heddle_place
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) error_q <= '0;
-    else if (finish_done && !finish.back && !finish.alone) begin
+    else if (finish_done && !finish.back && !finish.alone && !finish.tabled) begin
       error_q[finish.tpdc] <= error && !finish.complete;
     end
   end
 
+  // Those of messages of the table: read in the cycle in which the record comes to the head.
+  logic looked_q, table_error, unused_error, unused_ready;
+  heddle_mem #(.Width(1), .Depth(NumPdc * TableMessages), .Init(1'b0)) u_errors (
+    .clk_i, .rst_ni,
+    .wen_i(finish_done && finish.tabled), .waddr_i({finish.tpdc, finish.place}), .wdata_i(error && !finish.complete),
+    .raddr_i({finish.tpdc, finish.place}), .rdata_o(table_error), .error_o(unused_error), .ready_o(unused_ready)
+  );
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) looked_q <= 1'b0;
+    else         looked_q <= finish_valid && !finish_done;
+  end
+
   // --------------------------------------------------------------- return jobs
-  logic [CountW-1:0] issued_q, answered_q, behind;  // Writes, modulo twice Outstanding.
-  logic              job_gone_q;
   assign behind      = answered_q - finish.after;
   assign job_valid_o = finish_valid && finish.job && !job_gone_q && !behind[CountW-1];
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -282,7 +299,7 @@ module heddle_place
   assign idle_o = !place_valid_i && !in_valid && !beats_valid && quiet && !token_q;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, in_count, beats_count, answer_count, answer_ready};
+  assign unused_bits = ^{port_i, in_count, beats_count, answer_count, answer_ready, unused_error, unused_ready};
 
   `HEDDLE_ASSERT(Ordered_A, ev_valid_o && !ev_ready_i |=> ev_valid_o)
   `HEDDLE_ASSERT(TokenAfterRecords_A, turn_q |-> token_q && token_records_q == '0 && token_writes_q == '0)

@@ -25,7 +25,7 @@ package heddle_return_pkg;
   typedef struct packed {
     logic            open;    // They were NACKed already,
     logic            refused; // since the expected packet was.
-    logic            turned;  // The last one began a pass of the sender.
+    logic            turned;  // The last one began a pass of the sender. RUD, not open: one was dropped.
     logic [GapW-1:0] last;    // It was so far ahead.
     trim_e           lost;    // Where a retransmission ahead was trimmed that was not reported,
     logic [GapW-1:0] lost_psn;  // low bits of its PSN.

@@ -94,6 +94,30 @@ package heddle_transport_pkg;
     MessageDiscard = 2'd3   // Ended before its eom: acknowledged, with `code` if it has one, and dropped.
   } message_state_e;
 
+  // A message at the target.
+  typedef struct packed {
+    message_state_e  state;         // What follows belongs to the message; RUD: what has its message_id.
+    logic [31:0]     first_psn;     // RUD: PSN of its som packet, and
+    logic [1:0]      piece_log2;    // bytes of each packet but the last, in KiB.
+    logic            last_known;    // RUD: its eom packet has come, with
+    logic [31:0]     last_psn;      // this PSN.
+    return_code_e    code;          // Answer to the rest of a message that was refused.
+    logic            rma;           // The message is an RMA operation: `buffer` is its receive context.
+    logic            read;          // It is a READ.
+    logic            credit;        // A completion credit is held for it.
+    logic            gone;          // Its context was disabled, whatever is there now.
+    rx_buffer_t      buffer;
+    logic [15:0]     queue_head;
+    logic [31:0]     request_length;
+    logic [31:0]     bytes;         // Received so far; RUD: in any order.
+    logic [15:0]     message_id;
+    logic [23:0]     job_id;
+    logic [31:0]     initiator;
+    logic [63:0]     match_bits;
+    logic            hd;
+    logic [63:0]     header_data;
+  } target_message_t;
+
   // Target half of a PDC.
   typedef struct packed {
     logic            open;
@@ -109,7 +133,7 @@ package heddle_transport_pkg;
     logic [31:0]     expected;      // First PSN that has not come.
     logic            rud;           // Unordered: packets ahead of it may be accepted.
     logic [PdcWindow-1:0] ahead;    // Bit i: PSN expected + i has come. ROD: 0.
-    rod_gap_t        gap;           // RUD: `open` only.
+    rod_gap_t        gap;           // RUD: `open`, `refused` and `turned` only.
     logic [3:0]      unacked;       // Packets accepted since the last ACK.
     logic [31:0]     received;      // Nominal bytes accepted (UET 3.0), wraps.
     logic [15:0]     received_at;   // The last of them; 128 ns.
@@ -121,27 +145,11 @@ package heddle_transport_pkg;
     logic            hidden;        // A message waits for its writes to be visible.
     logic [31:0]     hidden_base;   // Nothing behind this is acknowledged meanwhile.
     logic [31:0]     hidden_last;   // Last PSN of the youngest message that waits.
-    message_state_e  state;         // What follows belongs to the message; RUD: what has its message_id.
-    logic [31:0]     first_psn;     // RUD: PSN of its som packet, and
-    logic [1:0]      piece_log2;    // bytes of each packet but the last, in KiB.
-    logic            last_known;    // RUD: its eom packet has come, with
-    logic [31:0]     last_psn;      // this PSN.
-    return_code_e    code;          // Answer to the rest of a message that was refused.
-    logic            rma;           // The message is an RMA operation: `buffer` is its receive context.
-    logic            read;          // It is a READ.
+    logic            dc_ahead;      // RUD: the eom packet of a message with dc was accepted ahead, the youngest one
+    logic [31:0]     dc_last;       // with this PSN.
     logic            returns;       // The return direction has begun.
-    logic            credit;        // A completion credit is held for it.
-    logic            gone;          // Its context was disabled, whatever is there now.
-    rx_buffer_t      buffer;
-    logic [15:0]     queue_head;
-    logic [31:0]     request_length;
-    logic [31:0]     bytes;         // Received so far; RUD: in any order.
-    logic [15:0]     message_id;
-    logic [23:0]     job_id;
-    logic [31:0]     initiator;
-    logic [63:0]     match_bits;
-    logic            hd;
-    logic [63:0]     header_data;
+    target_message_t message;       // The message of the expected packet.
+    logic [TableMessages-1:0] table_open;  // RUD: those of the table that are in use.
   } target_pdc_t;
 
   // One way of a set: which target PDC serves {source FA, spdcid}.
@@ -192,6 +200,9 @@ package heddle_transport_pkg;
     logic               heard;     // From the PDC's initiator.
     logic               write;     // The entry becomes `entry`.
     target_pdc_t        entry;
+    logic               keep;      // The message of the table becomes `message`.
+    target_message_t    message;
+    logic               reap;      // The messages of the table have to end before the PDC may be closed.
     logic               create;    // The PDC is new: it takes its way and its index.
     logic               close;     // The PDC is gone: it leaves them.
     logic               bury;      // It leaves a tombstone.

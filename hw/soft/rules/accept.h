@@ -256,7 +256,14 @@ struct Said {
   const bool close = packet.kind == PacketKind::kClose;
   if (place == Place::kAhead &&
       (close || said.kind == Said::Kind::kOutOfTurn)) {
-    return {!gap.open() || packet.retx ? Outcome::kRefuse : Outcome::kDrop,
+    // The sender finds the first one by what arrives after it. The second
+    // shows that a whole message is missing.
+    const bool reported =
+        packet.retx ||
+        (!gap.open() && (gap.missed() || packet.ar || packet.syn || close));
+    return {reported     ? Outcome::kRefuse
+            : gap.open() ? Outcome::kDrop
+                         : Outcome::kQuiet,
             NackCode::kPktNotRcvd, Statistic::kRxOutOfOrder};
   }
   switch (said.kind) {
@@ -315,8 +322,11 @@ constexpr uint32_t NackPsn(const Packet& packet, Place place,
 }
 
 // Outcome::kRefuse, kQuiet.
-inline void Refuse(const Packet& packet, Place place, ReceiveState* state) {
-  if (place == Place::kEarly) {
+inline void Refuse(const Packet& packet, Place place, bool unreported,
+                   ReceiveState* state) {
+  if (unreported && place == Place::kAhead) {
+    state->gap.Miss();
+  } else if (place == Place::kEarly) {
     static_cast<void>(state->gap.Pass(packet.psn - state->window.next(),
                                       packet.retx, packet.psn, packet.trim));
   } else if (packet.trim != Trim::kNone) {

@@ -204,11 +204,12 @@ constexpr Answer AnswerToAlone(const Part& part, const Aim& aim, bool over) {
              : Answer{Answer::Kind::kWait, {}, contract::NackCode::kNoResource};
 }
 
-// Unordered: may a packet be taken over a gap by a target that has one message
-// open at a time, and judges errors in the order of PSNs? `alone`: it stands
-// for itself; `first`: of its message, else `beyond` what that can still have.
+// Unordered: may a packet be taken over a gap by a target that judges errors in
+// the order of PSNs? `alone`: it stands for itself; `first`: of its message,
+// which is one of several packets only where it `may` be opened; else the
+// message `may` still have it.
 constexpr bool InTurn(const Part& part, const Answer& answer, bool alone,
-                      bool first, bool beyond) {
+                      bool first, bool may) {
   const bool taken = answer.kind == Answer::Kind::kTaken ||
                      answer.kind == Answer::Kind::kBegins;
   if (!taken || part.ie) {
@@ -217,8 +218,8 @@ constexpr bool InTurn(const Part& part, const Answer& answer, bool alone,
   if (alone) {
     return true;
   }
-  return first ? answer.kind == Answer::Kind::kBegins && part.single && !part.dc
-               : !beyond;
+  return first ? answer.kind == Answer::Kind::kBegins && (part.single || may)
+               : may;
 }
 
 // What that means for its PSN. `place`: there is one for an answer that must

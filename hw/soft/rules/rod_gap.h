@@ -29,6 +29,7 @@ class RodGap {
     bool open = false;
     bool refused = false;     // Since the expected packet was.
     bool turned = false;      // The last one began a pass of the sender.
+                              // Unordered, not open: one was dropped.
     uint16_t last = 0;        // It was so far ahead.
     Trim lost = Trim::kNone;  // How one ahead was trimmed that is remembered,
     uint16_t lost_psn = 0;    // and the low 10 bits of its PSN; 0 without.
@@ -45,6 +46,10 @@ class RodGap {
   void Open() { state_ = {.open = true}; }
   // was refused: nothing behind it is reported.
   void Refuse() { state_ = {.open = true, .refused = true}; }
+
+  // Unordered: a packet ahead was dropped, and not reported.
+  void Miss() { state_.turned = true; }
+  bool missed() const { return !state_.open && state_.turned; }
 
   // Is a packet `ahead` (less than kRodWindow) of the expected one reported?
   [[nodiscard]] bool Reports(uint32_t ahead, bool retx) const {
@@ -75,7 +80,7 @@ class RodGap {
   // The expected packet was accepted, and `next` is expected now. Not kNone:
   // that was trimmed there; report it and `Open`.
   [[nodiscard]] Trim Accept(uint32_t next) {
-    if (!state_.open && state_.lost == Trim::kNone) {
+    if (!state_.open && !state_.turned && state_.lost == Trim::kNone) {
       return Trim::kNone;  // Nothing is known.
     }
     const Trim lost =

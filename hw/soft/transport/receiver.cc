@@ -72,7 +72,7 @@ void Receiver::CarryOut(Pdc* pdc, const Arrival& arrival, rules::Place place,
          way.path);
   }
   if (outcome == Outcome::kRefuse || outcome == Outcome::kQuiet) {
-    rules::Refuse(packet, place, &receive);
+    rules::Refuse(packet, place, outcome == Outcome::kQuiet, &receive);
   }
 }
 

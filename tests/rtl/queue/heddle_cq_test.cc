@@ -315,6 +315,19 @@ TEST(CqTest, HeadCellIsWrittenBehindTheEntry) {
   EXPECT_EQ(b.memory.Get<uint64_t>(0x888), 12u);
 }
 
+TEST(CqTest, SpareWhileSixteenEntriesAreFree) {
+  Bench b(1);
+  b.Enable(2, 5);
+  b.Enable(3, 3);
+  b.Tick();
+  EXPECT_EQ(b.dut->credit_spare_o >> 3 & 1, 0u);
+  for (uint32_t free = 32; free > 12; --free) {
+    ASSERT_TRUE(b.RunUntilIdle());
+    EXPECT_EQ(b.dut->credit_spare_o >> 2 & 1, free >= 16) << free;
+    b.Take(2);
+  }
+}
+
 TEST(CqTest, StaleGenerationWritesNothingAndReturnsNothing) {
   Bench b(1);
   b.Enable(2, 3);

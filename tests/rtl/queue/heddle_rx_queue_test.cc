@@ -167,6 +167,23 @@ class Bench {
   }
 };
 
+TEST(RxQueueTest, SpareWhileFourBuffersArePrefetched) {
+  Bench b(1);
+  b.Enable(2);
+  for (uint32_t i = 0; i < 6; ++i) b.Post(2, Bench::Recv(i + 1));
+  b.Ring(2);
+  ASSERT_TRUE(b.RunUntilIdle());
+  for (uint32_t left = 6; left > 0; --left) {
+    b.dut->head_ctx_i = 2;
+    b.Tick();
+    b.dut.Settle();
+    EXPECT_EQ(b.dut->head_spare_o, left >= 4) << left;
+    ASSERT_TRUE(b.Look(2, true).has_value());
+  }
+  b.dut.Settle();
+  EXPECT_FALSE(b.dut->head_spare_o);
+}
+
 // Random posting, popping, cancelling and bad descriptors on several contexts.
 // Each position ends exactly once: popped, cancelled or reported; in order as
 // far as it was popped.

@@ -122,6 +122,8 @@ class AcceptBench {
   // Answer of heddle_rx_queue for names without a context.
   contract::ReturnCode miss = contract::ReturnCode::kBadIndex;
   uint32_t credit_ok = 0xffffffff;
+  uint32_t credit_spare = 0xffffffff;
+  size_t spare_buffers = 1;  // From so many on a context has enough.
   std::vector<uint8_t> credits_taken;
   std::vector<rtl::Response> responses;
   std::vector<rtl::Place> places;
@@ -165,6 +167,7 @@ inline void AcceptBench::Cycle() {
   dut_->drain_valid_i = drain_;
   dut_->drain_rx_i = drain_;
   dut_->credit_ok_i = credit_ok;
+  dut_->credit_spare_i = credit_ok & credit_spare;
   uint16_t alive = 0;
   std::map<size_t, uint32_t> gens;
   for (const auto& [index, ctx] : contexts) {
@@ -190,6 +193,7 @@ inline void AcceptBench::Cycle() {
   const bool valid = shown != contexts.end() && shown->second.alive &&
                      !shown->second.buffers.empty();
   dut_->head_valid_i = valid;
+  dut_->head_spare_i = valid && shown->second.buffers.size() >= spare_buffers;
   if (shown != contexts.end()) {
     rtl::Drive(dut_->head_i,
                valid ? shown->second.buffers.front() : NoBuffer(head_ctx_));

@@ -44,6 +44,7 @@ struct AcceptCase {
   bool region_owner = true, region_counts = false;
   bool counts_read = false, counts_write = false;
   bool return_room = true, report_room = true;
+  bool head_spare = true, credit_spare = true;
   bool head_valid = true, head_ctx = true, credit = true, alive = true;
 
   // Entry.
@@ -71,11 +72,16 @@ struct AcceptCase {
   uint32_t e_length = 0, e_bytes = 0, e_job_id = 0;
   uint16_t e_message_id = 0;
   uint64_t e_match_bits = 0, e_iova = 0;
+  bool e_tabled = false;  // The message is of the table; the entry has none.
+  bool e_busy = false;    // The packet's place in the table has another one.
+  bool e_dc_ahead = false;
 
   bool request() const {
     return pds_type == contract::PdsType::kRodReq ||
            pds_type == contract::PdsType::kRudReq;
   }
+  // The place in the table of a message.
+  static uint32_t PlaceOf(uint16_t message_id) { return message_id % 4; }
   bool rma() const {
     return opcode == contract::SesOpcode::kWrite ||
            opcode == contract::SesOpcode::kRead;
@@ -96,6 +102,9 @@ class AcceptCases {
     Part(&c);
     Resources(&c);
     Change(&c);
+    c.e_busy = c.e_rud && Chance(0.1) &&
+               !(c.e_tabled && AcceptCase::PlaceOf(c.message_id) ==
+                                   AcceptCase::PlaceOf(c.e_message_id));
     return c;
   }
 
@@ -134,6 +143,7 @@ class AcceptCases {
         c->gap_last = static_cast<uint16_t>(Below(soft::rules::kRodWindow));
       }
     }
+    if (c->e_rud && !c->gap_open) c->gap_turned = Chance(0.3);
     if (!c->e_rud && Chance(0.3)) {
       c->gap_lost = static_cast<uint8_t>(1 + Below(2));
       c->gap_lost_psn = (Chance(0.5) ? c->e_expected + 1 + Below(4)
@@ -168,6 +178,8 @@ class AcceptCases {
     c->e_last_known = c->e_rud && Chance(0.2);
     c->e_last_psn = c->e_expected + Below(16);
     if (Chance(0.7)) c->e_code = Error();
+    c->e_tabled = c->e_rud && c->e_state != AcceptCase::kNone && Chance(0.3);
+    c->e_dc_ahead = c->e_ahead != 0 && Chance(0.3);
   }
 
   uint32_t Psn(const AcceptCase& c) {
@@ -300,6 +312,8 @@ class AcceptCases {
     c->head_valid = Chance(0.85);
     c->head_ctx = Chance(0.95);
     c->credit = Chance(0.85);
+    c->head_spare = c->head_valid && Chance(0.8);
+    c->credit_spare = c->credit && Chance(0.8);
     c->alive = Chance(0.95);
   }
 

@@ -62,6 +62,8 @@ module accept_decide_probe
   input  logic        head_valid_i,
   input  logic        head_ctx_i,       // The context of the open message, or another one.
   input  logic        credit_i,
+  input  logic        head_spare_i,
+  input  logic        credit_spare_i,
   input  logic        alive_i,          // The context of the open message is.
 
   input  logic        e_open_i,
@@ -100,6 +102,9 @@ module accept_decide_probe
   input  logic [23:0] e_job_id_i,
   input  logic [63:0] e_match_bits_i,
   input  logic [63:0] e_iova_i,
+  input  logic        e_tabled_i,       // This message is one of the table.
+  input  logic        e_busy_i,         // The place of the packet's message has another one.
+  input  logic        e_dc_ahead_i,
 
   output logic        respond_o,
   output logic [1:0]  kind_o,
@@ -147,6 +152,8 @@ module accept_decide_probe
   port_cfg_t   port;
   rx_packet_t  pkt;
   target_pdc_t entry;
+  target_message_t held, message;
+  logic [TableMessageW-1:0] place;
   rma_answer_t region;
   rx_buffer_t  head;
   logic [NumRx-1:0]                          alive;
@@ -191,6 +198,7 @@ module accept_decide_probe
     pkt.other_gen       = other_gen_i;
     pkt.trim            = trim_e'(trim_i);
 
+    held                 = '0;
     entry                = '0;
     entry.open           = e_open_i;
     entry.gen            = e_gen_i;
@@ -212,24 +220,39 @@ module accept_decide_probe
     entry.stored         = e_stored_i;
     entry.stored_psn     = e_stored_psn_i;
     entry.stored_code    = return_code_e'(e_stored_code_i);
-    entry.state          = message_state_e'(e_state_i);
-    entry.first_psn      = e_first_psn_i;
-    entry.piece_log2     = e_piece_log2_i;
-    entry.last_known     = e_last_known_i;
-    entry.last_psn       = e_last_psn_i;
-    entry.code           = return_code_e'(e_code_i);
-    entry.rma            = e_rma_i;
-    entry.read           = e_read_i;
-    entry.credit         = e_credit_i;
-    entry.gone           = e_gone_i;
-    entry.buffer.ctx     = Ctx;
-    entry.buffer.length  = '1;
-    entry.buffer.iova    = e_iova_i;
-    entry.request_length = e_length_i;
-    entry.bytes          = e_bytes_i;
-    entry.message_id     = e_message_id_i;
-    entry.job_id         = e_job_id_i;
-    entry.match_bits     = e_match_bits_i;
+    held.state          = message_state_e'(e_state_i);
+    held.first_psn      = e_first_psn_i;
+    held.piece_log2     = e_piece_log2_i;
+    held.last_known     = e_last_known_i;
+    held.last_psn       = e_last_psn_i;
+    held.code           = return_code_e'(e_code_i);
+    held.rma            = e_rma_i;
+    held.read           = e_read_i;
+    held.credit         = e_credit_i;
+    held.gone           = e_gone_i;
+    held.buffer.ctx     = Ctx;
+    held.buffer.length  = '1;
+    held.buffer.iova    = e_iova_i;
+    held.request_length = e_length_i;
+    held.bytes          = e_bytes_i;
+    held.message_id     = e_message_id_i;
+    held.job_id         = e_job_id_i;
+    held.match_bits     = e_match_bits_i;
+
+    place   = message_id_i[TableMessageW-1:0];
+    message = held;
+    if (!e_tabled_i || e_message_id_i[TableMessageW-1:0] != place) begin
+      message            = '0;
+      message.message_id = ~message_id_i;
+    end
+    if (e_tabled_i) begin
+      entry.table_open[e_message_id_i[TableMessageW-1:0]] = 1'b1;
+    end else begin
+      entry.message = held;
+    end
+    if (e_busy_i) entry.table_open[place] = 1'b1;
+    entry.dc_ahead = e_dc_ahead_i;
+    entry.dc_last  = e_expected_i + 32'd7;
 
     region         = '0;
     region.code    = return_code_e'(region_code_i);
@@ -253,10 +276,12 @@ module accept_decide_probe
   heddle_accept_decide u_decide (
     .port_i(port), .ruled_i, .now_i('0), .valid_i(1'b1), .forget_i(1'b0), .pkt_i(pkt),
     .pdc_i(Pdc), .hit_i, .room_i, .closed_i, .grave_i, .entry_i(entry),
+    .looked_i(!syn_i), .place_i(place), .message_i(message), .named_i(!syn_i && message.message_id == message_id_i),
     .look_hit_i, .look_miss_i(return_code_e'(look_miss_i)), .look_job_i, .look_event_i, .listens_i,
     .region_i(region), .return_room_i, .report_room_i,
-    .head_valid_i, .head_i(head), .head_released_i('0),
+    .head_valid_i, .head_i(head), .head_released_i('0), .head_spare_i,
     .rx_alive_i(alive), .rx_gen_i(gens), .rx_counters_i(counters), .credit_ok_i({NumCq{credit_i}}),
+    .credit_spare_i({NumCq{credit_spare_i}}),
     .verdict_o(verdict)
   );
 

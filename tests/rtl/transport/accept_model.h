@@ -104,7 +104,9 @@ class AcceptModel {
   }
 
   // `hides`: the packet ends a message whose data has to be visible first.
-  AcceptResult Decide(const AcceptCase& c, bool hides) {
+  AcceptResult Decide(const AcceptCase& whole, bool hides) {
+    AcceptCase c = whole;
+    Find(&c);
     AcceptResult result;
     const rules::Packet packet = PacketOf(c);
     rules::ReceiveState state = StateOf(c);
@@ -121,6 +123,11 @@ class AcceptModel {
     const rules::Place place = state.window.Find(packet.psn, !rude_, reach_);
     rules::Judgement judgement =
         rules::JudgePlace(packet, place, state.window, state.gap);
+    if (unlooked_ && packet.trim == rules::Trim::kNone &&
+        place != rules::Place::kDuplicate) {
+      judgement = {
+          rules::Outcome::kDrop, {}, contract::Statistic::kRxOutOfOrder};
+    }
     const bool clears =
         !fresh && packet.clears() && state.window.Clears(packet.clear_psn);
     bool told = false;
@@ -155,13 +162,13 @@ class AcceptModel {
           result.cack = state.window.next();
         }
         if (!Is(Mutant::kRefusalIsNoGap)) {
-          rules::Refuse(packet, place, &state);
+          rules::Refuse(packet, place, false, &state);
         }
         result.write = true;
         break;
       }
       case rules::Outcome::kQuiet:
-        rules::Refuse(packet, place, &state);
+        rules::Refuse(packet, place, true, &state);
         result.write = true;
         break;
       case rules::Outcome::kClear:
@@ -202,6 +209,37 @@ class AcceptModel {
   }
 
  private:
+  // The message of the packet, if it is one of the table; whether it can be
+  // opened there.
+  void Find(AcceptCase* c) {
+    const bool fresh = c->syn && !c->hit;
+    const bool looked = !c->syn;
+    const bool same = c->message_id == c->e_message_id;
+    const bool used = c->e_tabled || c->e_busy;
+    in_use_ =
+        !fresh && (c->e_busy ||
+                   (c->e_tabled && AcceptCase::PlaceOf(c->message_id) ==
+                                       AcceptCase::PlaceOf(c->e_message_id)));
+    const bool named = c->e_tabled && same && looked;
+    const bool own = !c->e_tabled && c->e_state != AcceptCase::kNone && !fresh;
+    unlooked_ = c->request() && !looked && !fresh && used &&
+                !(own && same && c->e_state != AcceptCase::kDiscard);
+    const bool reports =
+        (c->hd && c->opcode == contract::SesOpcode::kWrite) || c->look_event;
+    may_open_ = looked && !in_use_ && !(own && same) &&
+                (c->rma() || c->head_spare) &&
+                ((c->rma() && !reports) || c->credit_spare);
+    if (c->e_tabled && !named) {
+      c->e_state = AcceptCase::kNone;
+      c->e_first_psn = c->e_last_psn = c->e_length = c->e_bytes = 0;
+      c->e_job_id = 0;
+      c->e_message_id = 0;
+      c->e_piece_log2 = 0;
+      c->e_match_bits = c->e_iova = 0;
+      c->e_last_known = c->e_rma = c->e_read = c->e_credit = c->e_gone = false;
+      c->e_code = contract::ReturnCode::kNull;
+    }
+  }
   bool Is(Mutant mutant) const { return mutant_ == mutant; }
   static uint64_t Bit(contract::Statistic which) {
     return uint64_t{1} << static_cast<unsigned>(which);
@@ -341,7 +379,7 @@ class AcceptModel {
         (c.counts_write || c.region_counts) && !(c.som && c.eom);
     first_ = c.som;
     const bool told = read && (reports || c.counts_read);
-    alone_ = rude_ && (write ? !reports && !counted && !c.dc : read && !told) &&
+    alone_ = rude_ && (write ? !reports && !counted : read && !told) &&
              !(held && (same_id || !jumps));
     const uint32_t to_last = c.e_last_psn - c.psn;
     beyond_ =
@@ -402,13 +440,15 @@ class AcceptModel {
                      const rules::ReceiveState& state, rules::Place place,
                      const rules::Answer& answer) const {
     if (packet.kind == rules::PacketKind::kClose) {
-      return c.grave || Is(Mutant::kClosesWithoutTombstone)
+      const bool holds = c.e_tabled || c.e_busy;
+      return (c.grave && !holds) || Is(Mutant::kClosesWithoutTombstone)
                  ? rules::Said{}
                  : rules::Said{rules::Said::Kind::kRefused,
                                contract::NackCode::kNoResource};
     }
     if (place == rules::Place::kAhead && !Is(Mutant::kTakesOutOfTurn) &&
-        !rules::InTurn(part_, answer, alone_, first_, beyond_)) {
+        !rules::InTurn(part_, answer, alone_, first_,
+                       first_ ? may_open_ : !beyond_)) {
       return {rules::Said::Kind::kOutOfTurn, {}};
     }
     const uint32_t places = Is(Mutant::kTwoStoredAnswers) ? 2 : 1;
@@ -523,6 +563,7 @@ class AcceptModel {
   rules::Part part_;
   bool rude_ = false, alone_ = false, first_ = false, beyond_ = false;
   bool dc_ = false;
+  bool in_use_ = false, may_open_ = false, unlooked_ = false;
 };
 
 }  // namespace heddle::test

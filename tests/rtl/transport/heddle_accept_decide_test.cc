@@ -85,6 +85,8 @@ class Block {
     dut_.head_valid_i = c.head_valid;
     dut_.head_ctx_i = c.head_ctx;
     dut_.credit_i = c.credit;
+    dut_.head_spare_i = c.head_spare;
+    dut_.credit_spare_i = c.credit_spare;
     dut_.alive_i = c.alive;
     dut_.e_open_i = c.e_open;
     dut_.e_gen_i = c.e_gen;
@@ -122,6 +124,9 @@ class Block {
     dut_.e_job_id_i = c.e_job_id;
     dut_.e_match_bits_i = c.e_match_bits;
     dut_.e_iova_i = c.e_iova;
+    dut_.e_tabled_i = c.e_tabled;
+    dut_.e_busy_i = c.e_busy;
+    dut_.e_dc_ahead_i = c.e_dc_ahead;
     dut_.eval();
   }
 
@@ -217,7 +222,8 @@ std::string Print(const AcceptCase& c) {
       "retx %d ar %d ce %d trim %u psn expected%+d offset %u start "
       "expected%+d fa %u/%u spdcid %u/%u rud %d listens %d room %d closed %d\n"
       "opcode %u ver %u dc %d ie %d hd %d som %d eom %d id %u/%u length %u/%u "
-      "payload %u read %u state %u rma %d read %d stored %d expected%+d",
+      "payload %u read %u state %u tabled %d busy %d rma %d read %d stored %d "
+      "expected%+d",
       static_cast<unsigned>(c.pds_type), static_cast<unsigned>(c.cp_type),
       c.slot, c.target, c.named_gen, c.e_gen, c.e_used, c.e_open, c.syn, c.hit,
       c.retx, c.ar, c.ce, c.trim, static_cast<int32_t>(c.psn - c.e_expected),
@@ -225,7 +231,8 @@ std::string Print(const AcceptCase& c) {
       c.e_fa, c.spdcid, c.e_spdcid, c.e_rud, c.listens, c.room, c.closed,
       static_cast<unsigned>(c.opcode), c.ses_ver, c.dc, c.ie, c.hd, c.som,
       c.eom, c.message_id, c.e_message_id, c.request_length, c.e_length,
-      c.payload_bytes, c.read_bytes, c.e_state, c.e_rma, c.e_read, c.e_stored,
+      c.payload_bytes, c.read_bytes, c.e_state, c.e_tabled, c.e_busy, c.e_rma,
+      c.e_read, c.e_stored,
       static_cast<int32_t>(c.e_stored_psn - c.e_expected));
   return text.data();
 }

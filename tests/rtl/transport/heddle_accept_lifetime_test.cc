@@ -125,6 +125,36 @@ TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, rtl::ResponseKind::kAck);
 }
 
+TEST_F(ForgetTest, InitiatorThatDiesReturnsTheBuffersOfTheTable) {
+  type_ = PdsType::kRudReq;
+  Open();
+  for (uint16_t id = 1; id <= 4; ++id) {
+    bench_.AddBuffer(2, 8192, 0x1000 * id, 10U + id);
+    rtl::RxPacket first = First(kStart + 2U * id, 4096, 8192);
+    first.message_id = id;
+    bench_.Answer(first);
+  }
+  bench_.places.clear();
+  Pass(3 * kDeadTicks + 2);
+  ASSERT_EQ(bench_.places.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const rtl::Place& record = bench_.places[i];
+    EXPECT_EQ(record.complete, 1);
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.ev.write, 1);
+    EXPECT_EQ(record.ev.credit, 1);
+    EXPECT_EQ(record.ev.entry.length, 4096u);
+    EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
+  }
+  EXPECT_EQ(bench_.places[0].ev.entry.op_context, 14u);  // Place 0 of four.
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kClosing, 0,
+             kStart + 1);
+  // A PDC of the same index has none of them.
+  bench_.AddBuffer(2, 64, 0x9000, 3);
+  const rtl::Response opened = bench_.Answer(Syn(kStart, 8));
+  EXPECT_EQ(opened.kind, rtl::ResponseKind::kAck);
+}
+
 TEST_F(ForgetTest,
        InitiatorThatDiesInsideAMessageOfAGoneContextReturnsTheCredit) {
   Open();

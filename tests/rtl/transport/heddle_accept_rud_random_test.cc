@@ -86,6 +86,7 @@ class RudRun {
     bench_.region.iova = kRegion;
     bench_.region.owner = 0x21;
     bench_.bad_key = kBadKey;
+    bench_.spare_buffers = 1 + random_.Below(3);
     for (size_t c = 0; c < kContexts; ++c) {
       bench_.contexts[c].pid = 7;
       bench_.contexts[c].ri = static_cast<uint16_t>(c);
@@ -119,8 +120,13 @@ class RudRun {
   Path path_;
   std::vector<Sender> senders_;
   std::map<uint64_t, rtl::RxBuffer> posted_;  // By op_context.
-  std::map<std::pair<uint8_t, uint32_t>, Message*> hidden_;
-  std::deque<std::pair<uint8_t, uint32_t>> to_show_;
+  struct Report {  // That what a PDC placed until then is visible.
+    uint8_t pdc = 0;
+    uint32_t psn = 0;
+    std::vector<Message*> whole;  // Messages that were placed by then.
+  };
+  std::deque<Report> to_show_;
+  std::map<uint8_t, uint32_t> sender_of_;  // By PDC.
   uint64_t next_buffer_ = 1;
   size_t responses_ = 0;
   size_t places_ = 0;
@@ -355,6 +361,7 @@ void RudRun::Take(const rtl::Place& record) {
     const rtl::RxPacket pkt = path_.delivered.front();
     path_.delivered.pop_front();
     ASSERT_EQ(record.stream, pkt.payload_bytes);
+    if (record.bytes != 0) sender_of_[record.tpdc] = pkt.initiator;
     Sender& sender = senders_[pkt.initiator];
     Sent& sent = sender.packets[pkt.psn - sender.start];
     Message& message = sender.messages[sent.message];
@@ -376,16 +383,25 @@ void RudRun::Take(const rtl::Place& record) {
   } else {
     ASSERT_EQ(record.bytes, 0);
   }
-  if (record.visible) {
-    to_show_.emplace_back(record.tpdc, record.psn);
-    ASSERT_LT(record.ev.entry.peer, senders_.size());
-    Sender& sender = senders_[record.ev.entry.peer];
-    const uint32_t index = record.psn - sender.start;
-    ASSERT_LT(index, sender.packets.size());
-    hidden_[{record.tpdc, record.psn}] =
-        &sender.messages[sender.packets[index].message];
+  if (record.complete) {
+    ASSERT_NO_FATAL_FAILURE(Complete(record));
   }
-  if (record.complete) Complete(record);
+  if (record.visible) {
+    const auto known = sender_of_.find(record.tpdc);
+    const uint32_t initiator =
+        known == sender_of_.end() ? record.ev.entry.peer : known->second;
+    ASSERT_LT(initiator, senders_.size());
+    Sender& sender = senders_[initiator];
+    ASSERT_LT(record.psn - sender.start, sender.packets.size());
+    Report report{record.tpdc, record.psn, {}};
+    for (Message& message : sender.messages) {
+      if (message.kind == Kind::kSend ? message.completed
+                                      : message.placed == message.length) {
+        report.whole.push_back(&message);
+      }
+    }
+    to_show_.push_back(std::move(report));
+  }
 }
 
 void RudRun::CheckEnd() {
@@ -417,15 +433,10 @@ void RudRun::Run() {
     for (Sender& sender : senders_) Send(sender);
     path_.Deliver();
     if (!to_show_.empty() && random_.Chance(0.03)) {
-      const auto [pdc, psn] = to_show_.front();
+      const Report report = to_show_.front();
       to_show_.pop_front();
-      // A report covers what came before.
-      for (auto& [key, message] : hidden_) {
-        if (key.first == pdc && static_cast<int32_t>(psn - key.second) >= 0) {
-          message->shown = true;
-        }
-      }
-      bench_.Show(pdc, psn);
+      for (Message* message : report.whole) message->shown = true;
+      bench_.Show(report.pdc, report.psn);
     } else {
       bench_.Cycle();
     }

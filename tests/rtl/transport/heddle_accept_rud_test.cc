@@ -23,9 +23,11 @@ class AcceptRudTest : public AcceptWriteTest {
     EXPECT_EQ(rsp.cack, cack);
     EXPECT_EQ(rsp.sack_bitmap, bitmap);
   }
-  // The packet is not accepted: the expected one is missing.
+  // The packet is not accepted: the expected one is missing. It is reported at
+  // once, since no other may arrive after the last one of a sender.
   void ExpectMissing(const rtl::RxPacket& packet, uint32_t expected) {
-    ExpectNack(bench_.Answer(packet), NackCode::kPktNotRcvd, tpdcid_, expected);
+    ExpectNack(bench_.Answer(Asking(packet)), NackCode::kPktNotRcvd, tpdcid_,
+               expected);
   }
   // Packet `index` of a message of `count` whole packets, its first at `psn`.
   rtl::RxPacket Piece(uint32_t psn, uint32_t index, uint32_t count) {
@@ -36,6 +38,12 @@ class AcceptRudTest : public AcceptWriteTest {
   }
   // A whole WRITE of 8 bytes.
   rtl::RxPacket Write(uint32_t psn) { return AsWrite(Packet(psn, 8)); }
+  // The same, of another message than Piece().
+  rtl::RxPacket Other(uint32_t psn) {
+    rtl::RxPacket packet = Write(psn);
+    packet.message_id = 9;
+    return packet;
+  }
   static rtl::RxPacket Asking(rtl::RxPacket packet) {
     packet.ar = 1;
     return packet;
@@ -108,8 +116,7 @@ TEST_F(AcceptRudTest, AWriteThatCountsDoesSoOnceWhenAllOfItCame) {
   EXPECT_EQ(record.complete, 1) << "one packet is all of it";
   EXPECT_EQ(record.ev.count.region, 9);
   // One of several packets has to begin before the rest of it may overtake.
-  ExpectNack(bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3))),
-             NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
+  ExpectMissing(AsWrite(Piece(kStart + 1, 2, 3)), kStart + 1);
   bench_.Answer(AsWrite(Piece(kStart + 1, 0, 3)));
   bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3)));
   for (const rtl::Place& place : bench_.places) {
@@ -341,10 +348,10 @@ TEST_F(AcceptRudTest, AMessageOfOnePacketCompletesAheadBesideTheOpenOne) {
 TEST_F(AcceptRudTest, WhatCannotBeTakenAheadIsMissedOncePerGap) {
   Open();
   bench_.AddBuffer(2, 64, 0x9000, 102);
-  // The first packet of more than one.
-  ExpectMissing(Piece(kStart + 2, 0, 3), kStart + 1);
+  // The first packet, by which a message begins, is missing as well.
+  ExpectMissing(Piece(kStart + 2, 2, 3), kStart + 1);
   bench_.Quiet(Piece(kStart + 2, 1, 3));
-  rtl::RxPacket again = Piece(kStart + 2, 0, 3);
+  rtl::RxPacket again = Piece(kStart + 2, 2, 3);
   again.retx = 1;
   ExpectMissing(again, kStart + 1);
   // Others are taken all the same.
@@ -355,6 +362,223 @@ TEST_F(AcceptRudTest, WhatCannotBeTakenAheadIsMissedOncePerGap) {
   bench_.AddBuffer(2, 4 * kMtu, 0x10000, 103);
   ExpectSack(bench_.Answer(Piece(kStart + 2, 0, 3)), kStart + 2, 1u << 2);
   EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 4);
+}
+
+// The sender finds one by what arrives after it.
+TEST_F(AcceptRudTest, TheSecondPacketThatCannotBeTakenIsReported) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x9000, 102);
+  bench_.Quiet(Piece(kStart + 2, 1, 3));
+  ExpectSack(bench_.Answer(Packet(kStart + 5, 8)), kStart, 1u << 4);
+  ExpectNack(bench_.Answer(Piece(kStart + 2, 2, 3)), NackCode::kPktNotRcvd,
+             tpdcid_, kStart + 1);
+  bench_.Quiet(Piece(kStart + 2, 1, 3));
+  // Each gap anew.
+  ExpectSack(bench_.Answer(Other(kStart + 1)), kStart + 1, 1u << 3);
+  bench_.Quiet(Piece(kStart + 2, 1, 3));
+  ExpectNack(bench_.Answer(Piece(kStart + 2, 1, 3)), NackCode::kPktNotRcvd,
+             tpdcid_, kStart + 2);
+}
+
+// Each of them has its own place, offset and completion.
+TEST_F(AcceptRudTest, MessagesOpenAheadOfAGapAndCompleteInAnyOrder) {
+  Open();
+  const auto piece = [&](uint16_t id, uint32_t index) {
+    rtl::RxPacket pkt = Piece(kStart + 2 + 3 * (id - 1), index, 3);
+    pkt.message_id = id;
+    pkt.header_data = id;
+    pkt.hd = 1;
+    return pkt;
+  };
+  for (uint32_t i = 0; i < 4; ++i) {
+    bench_.AddBuffer(2, 3 * kMtu, 0x10000 * (i + 1), 100 + i);
+  }
+  for (const uint16_t id : std::array<uint16_t, 4>{2, 1, 3, 4})
+    bench_.Answer(piece(id, 0));
+  EXPECT_EQ(bench_.credits_taken.size(), 4u);
+  bench_.places.clear();
+  bench_.Answer(piece(3, 2));
+  bench_.Answer(piece(1, 1));
+  EXPECT_EQ(Completions(), 0u);
+  bench_.places.clear();
+  bench_.Answer(piece(3, 1));
+  rtl::Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.iova, 0x30000u + kMtu);
+  EXPECT_EQ(record.ev.entry.op_context, 102u);
+  EXPECT_EQ(record.ev.entry.header_data, 3u);
+  EXPECT_EQ(record.ev.entry.length, 3u * kMtu);
+  EXPECT_EQ(record.ev.entry.status, Status::kOk);
+  // The gap closes: up to the second packet of the first message.
+  ExpectSack(bench_.Answer(Other(kStart + 1)), kStart + 3, 0b11110010);
+  bench_.places.clear();
+  bench_.Answer(Asking(piece(1, 2)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.iova, 0x20000u + 2 * kMtu);
+  EXPECT_EQ(record.ev.entry.op_context, 101u);
+  for (const uint32_t index : {2, 1}) bench_.Answer(piece(2, index));
+  bench_.Answer(Asking(piece(4, 1)));
+  ExpectSack(bench_.Answer(Asking(piece(4, 2))), kStart + 13, 0);
+  EXPECT_EQ(Completions(), 2u);
+  EXPECT_EQ(bench_.places.back().ev.entry.op_context, 103u);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 0);
+}
+
+// The missing packet needs a buffer and a credit as well, and nothing ends
+// before it.
+TEST_F(AcceptRudTest, AMessageAheadLeavesBuffersAndCreditsToTheMissingOne) {
+  Open();
+  bench_.spare_buffers = 3;
+  for (uint32_t i = 0; i < 3; ++i) {
+    bench_.AddBuffer(2, 2 * kMtu, 0x10000 * (i + 1), 100 + i);
+  }
+  const auto piece = [&](uint16_t id, uint32_t index) {
+    rtl::RxPacket pkt = Piece(kStart + 2U * id, index, 2);
+    pkt.message_id = id;
+    return pkt;
+  };
+  bench_.Answer(piece(1, 0));
+  EXPECT_EQ(bench_.credits_taken.size(), 1u);
+  ExpectMissing(piece(2, 0), kStart + 1);
+  bench_.spare_buffers = 2;
+  bench_.credit_spare = ~(1u << bench_.contexts[2].buffers.front().cq);
+  bench_.Quiet(piece(2, 0));
+  EXPECT_EQ(bench_.credits_taken.size(), 1u);
+  // The expected one takes the last.
+  bench_.spare_buffers = 10;
+  rtl::RxPacket missing = Packet(kStart + 1, 8);
+  missing.message_id = 9;
+  bench_.Answer(missing);
+  EXPECT_EQ(bench_.credits_taken.size(), 2u);
+}
+
+// A place is another message's until that has ended.
+TEST_F(AcceptRudTest, APdcHoldsItsShareOfTheTableAndNoMore) {
+  Open();
+  for (uint32_t i = 0; i < 12; ++i) {
+    bench_.AddBuffer(2, 2 * kMtu, 0x10000 * (i + 1), 100 + i);
+  }
+  const auto piece = [&](uint16_t id, uint32_t index) {
+    rtl::RxPacket pkt = Piece(kStart + 2 * id, index, 2);
+    pkt.message_id = id;
+    return pkt;
+  };
+  uint16_t id = 1;
+  for (; id <= 4; ++id) bench_.Answer(piece(id, 0));
+  ExpectMissing(piece(5, 0), kStart + 1);
+  bench_.Quiet(piece(6, 0));
+  EXPECT_EQ(bench_.credits_taken.size(), 4u);
+  bench_.Answer(piece(2, 1));
+  bench_.Answer(piece(6, 0));
+  EXPECT_EQ(bench_.credits_taken.size(), 5u);
+  // Another PDC has its own.
+  rtl::RxPacket other = AsWrite(Syn(kStart, 8));
+  other.spdcid = 0x77;
+  const uint16_t theirs = bench_.Answer(other).spdcid;
+  other = piece(1, 0);
+  other.spdcid = 0x77;
+  other.dpdcid = theirs;
+  EXPECT_EQ(bench_.Answer(other).kind, rtl::ResponseKind::kAck);
+  EXPECT_EQ(bench_.credits_taken.size(), 6u);
+}
+
+// The peer never transmits what is missing of them.
+TEST_F(AcceptRudTest, MessagesOfTheTableEndBeforeThePdcIsClosed) {
+  Open();
+  bench_.AddBuffer(2, 3 * kMtu, 0x10000, 100);
+  bench_.AddBuffer(2, 3 * kMtu, 0x20000, 101);
+  bench_.Answer(Piece(kStart + 2, 0, 3));
+  rtl::RxPacket second = Piece(kStart + 3, 0, 3);
+  second.message_id = 3;
+  bench_.Answer(second);
+  bench_.Answer(Other(kStart + 1));
+  bench_.places.clear();
+  const rtl::RxPacket close = Control(CpType::kCloseCommand, kStart + 4);
+  ExpectNack(bench_.Answer(close), NackCode::kNoResource, tpdcid_, kStart + 4);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(Completions(), 2u);
+  for (const rtl::Place& record : bench_.places) {
+    EXPECT_EQ(record.ev.write, 1);
+    EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
+    EXPECT_EQ(record.ev.entry.length, kMtu);
+  }
+  EXPECT_EQ(bench_.Answer(close).kind, rtl::ResponseKind::kNone);
+  // A PDC of the same index has none of them.
+  rtl::RxPacket again = AsWrite(Syn(kStart + 100, 8));
+  again.psn_offset = 0;
+  EXPECT_EQ(bench_.Answer(again).cack, kStart + 100);
+}
+
+// A SYN that the network delayed is of a time before the table was in use.
+TEST_F(AcceptRudTest, ALateSynOfAMessageOfTheTableIsDropped) {
+  Open();
+  bench_.AddBuffer(2, 3 * kMtu, 0x10000, 100);
+  bench_.Answer(Piece(kStart + 2, 0, 3));
+  bench_.Answer(Other(kStart + 1));
+  rtl::RxPacket late = Piece(kStart + 2, 1, 3);
+  late.syn = 1;
+  late.psn_offset = 3;
+  bench_.Quiet(late);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 1);
+  EXPECT_EQ(Count(Statistic::kDropSes), 0);
+  bench_.Answer(Asking(Piece(kStart + 2, 1, 3)));
+  ExpectSack(bench_.Answer(Asking(Piece(kStart + 2, 2, 3))), kStart + 4, 0);
+}
+
+// Their error ends each of them alone.
+TEST_F(AcceptRudTest, AMessageOfTheTableThatTheInitiatorFailsEndsInOrder) {
+  Open();
+  bench_.AddBuffer(2, 3 * kMtu, 0x10000, 100);
+  bench_.Answer(Piece(kStart + 2, 0, 3));
+  rtl::RxPacket failed = Next(kStart + 3, kMtu, 0, true, 3 * kMtu);
+  failed.ie = 1;
+  ExpectMissing(failed, kStart + 1);
+  bench_.Answer(Other(kStart + 1));
+  bench_.places.clear();
+  ExpectSack(bench_.Answer(Asking(failed)), kStart + 3, 0);
+  rtl::Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
+  // The place is free.
+  bench_.AddBuffer(2, 3 * kMtu, 0x20000, 101);
+  bench_.Answer(Piece(kStart + 5, 0, 3));
+  EXPECT_EQ(bench_.credits_taken.size(), 2u);
+}
+
+TEST_F(AcceptRudTest, AContextThatIsGoneEndsAMessageOfTheTable) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Answer(Piece(kStart + 2, 0, 3));
+  bench_.contexts[2].gen = 2;
+  bench_.Answer(Other(kStart + 1));
+  bench_.places.clear();
+  for (uint32_t i = 1; i < 3; ++i) bench_.Send(Piece(kStart + 2, i, 3));
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), 2u);
+  EXPECT_EQ(bench_.places[0].ev.credit, 1);
+  EXPECT_EQ(bench_.places[0].ev.write, 0);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+}
+
+// Whatever has its number and generation later.
+TEST_F(AcceptRudTest,
+       AMessageOfTheTableIsMarkedBeforeTheDrainOfItsContextEnds) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Answer(Piece(kStart + 2, 0, 3));
+  bench_.contexts[2].alive = false;
+  bench_.Drain();
+  bench_.RunUntilIdle(4000);
+  bench_.contexts[2].alive = true;
+  bench_.Answer(Other(kStart + 1));
+  bench_.places.clear();
+  for (uint32_t i = 1; i < 3; ++i) bench_.Send(Piece(kStart + 2, i, 3));
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), 2u);
+  EXPECT_EQ(bench_.places[0].ev.credit, 1);
+  EXPECT_EQ(bench_.places[0].ev.write, 0);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
 }
 
 TEST_F(AcceptRudTest, ErrorsAreJudgedInOrder) {
@@ -446,15 +670,14 @@ TEST_F(AcceptRudTest, InitiatorErrorWaitsForItsTurnAndEndsTheMessage) {
 TEST_F(AcceptRudTest, DeliveryCompleteIsNotAcknowledgedBeforeItIsVisible) {
   Open();
   const auto pdc = static_cast<uint8_t>(tpdcid_);
+  // Its end is reported: a message of this PDC.
   const auto piece = [&](uint32_t index) {
     rtl::RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
     pkt.dc = 1;
+    pkt.hd = 1;
     return Asking(pkt);
   };
-  rtl::RxPacket whole = Write(kStart + 4);
-  whole.dc = 1;
   bench_.Answer(piece(0));
-  ExpectMissing(whole, kStart + 2);
   const rtl::Response ahead = bench_.Answer(piece(2));
   ExpectSack(ahead, kStart + 1, 1u << 1);
   EXPECT_EQ(ahead.ack_offset, 0);  // Arrived, but not done.
@@ -471,6 +694,49 @@ TEST_F(AcceptRudTest, DeliveryCompleteIsNotAcknowledgedBeforeItIsVisible) {
   bench_.RunUntilIdle();
   ASSERT_EQ(bench_.responses.size(), before + 1);
   ExpectSack(bench_.responses.back(), kStart + 3, 1u << 1);
+}
+
+// An ACK that acknowledges several of them waits for the writes of all.
+TEST_F(AcceptRudTest, DeliveryCompleteAheadIsHiddenWhenTheGapCloses) {
+  Open();
+  const auto pdc = static_cast<uint8_t>(tpdcid_);
+  const auto whole = [&](uint32_t psn) {
+    rtl::RxPacket pkt = Asking(Write(psn));
+    pkt.dc = 1;
+    return pkt;
+  };
+  for (const uint32_t psn : {kStart + 3, kStart + 2, kStart + 7}) {
+    const rtl::Response ahead = bench_.Answer(whole(psn));
+    EXPECT_EQ(ahead.cack, kStart);
+    EXPECT_EQ(ahead.ack_offset, 0);  // Arrived, but not done.
+    EXPECT_EQ(bench_.TakeRecord().visible, 0);
+  }
+  // A packet of another message closes the gap.
+  bench_.Quiet(Asking(Write(kStart + 1)));
+  rtl::Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.visible, 1);
+  EXPECT_EQ(record.psn, kStart + 3);
+  ExpectSack(bench_.Answer(Asking(Write(kStart + 5))), kStart, 0x57);
+  bench_.places.clear();
+  bench_.Show(pdc, kStart + 3);
+  bench_.RunUntilIdle();
+  ExpectSack(bench_.responses.back(), kStart + 3, 0b1010);
+  // One of them is still ahead, so each packet may be the one before it.
+  bench_.Quiet(Asking(Write(kStart + 4)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.visible, 1);
+  EXPECT_EQ(record.psn, kStart + 5);
+  bench_.Quiet(Asking(Write(kStart + 6)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.visible, 1);
+  EXPECT_EQ(record.psn, kStart + 7);
+  bench_.Show(pdc, kStart + 5);
+  bench_.RunUntilIdle();
+  ExpectSack(bench_.responses.back(), kStart + 5, 3);
+  bench_.Show(pdc, kStart + 7);
+  bench_.RunUntilIdle();
+  ExpectSack(bench_.responses.back(), kStart + 7, 0);
+  ExpectSack(bench_.Answer(Asking(Write(kStart + 8))), kStart + 8, 0);
 }
 
 TEST_F(AcceptRudTest, CloseIsTakenInOrderOnly) {

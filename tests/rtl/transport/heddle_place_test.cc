@@ -351,6 +351,55 @@ TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {
                      {0x4000, Status::kOk}}));
 }
 
+// Messages of a PDC that are open together.
+TEST(PlaceTest, RefusedWriteFailsItsMessageOfTheTableAndNoOther) {
+  Placement dut(true);
+  const auto tabled = [](uint8_t place, uint64_t iova, bool first,
+                         bool complete) {
+    rtl::Place record = Record(64, 64, iova, 1, first, complete);
+    record.tabled = 1;
+    record.place = place;
+    return record;
+  };
+  for (const uint64_t iova : {0x2000, 0x4040}) dut.refused[iova] = true;
+  dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+  dut.Push(tabled(2, 0x2000, true, false), Payload(64, 1));
+  dut.Push(tabled(3, 0x3000, true, false), Payload(64, 1));
+  dut.Push(tabled(2, 0x2040, false, false), Payload(64, 1));
+  dut.Push(tabled(3, 0x3040, false, true), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x1040, 1, false, true), Payload(64, 1));
+  dut.Push(tabled(2, 0x2080, false, true), Payload(64, 1));
+  // The same place again, and then an error of the last packet.
+  dut.Push(tabled(2, 0x5000, true, true), Payload(64, 1));
+  dut.Push(tabled(2, 0x4000, true, false), Payload(64, 1));
+  dut.Push(tabled(2, 0x4040, false, true), Payload(64, 1));
+  dut.RunUntilIdle(400);
+  std::vector<std::pair<uint64_t, Status>> got;
+  for (const auto& event : dut.events) {
+    got.emplace_back(event.event.entry.op_context, event.event.entry.status);
+  }
+  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, Status>>{
+                     {0x3040, Status::kOk},
+                     {0x1040, Status::kOk},
+                     {0x2080, Status::kLocalAccess},
+                     {0x5000, Status::kOk},
+                     {0x4040, Status::kLocalAccess}}));
+}
+
+// It has nothing to write, but covers what was written before it.
+TEST(PlaceTest, VisibleWithoutAWriteWaitsForThoseBeforeIt) {
+  Placement dut(false);
+  dut.latency = 80;
+  dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+  rtl::Place empty = Record(0, 0, 0, 1, false, false);
+  empty.visible = 1;
+  empty.psn = 78;
+  dut.Push(empty, {});
+  dut.RunUntilIdle(400);
+  ASSERT_EQ(dut.shown.size(), 1u);
+  EXPECT_GE(dut.shown[0].answers, 1u);
+}
+
 // Messages of one packet complete between the packets of the one that is open.
 TEST(PlaceTest, ErrorsOfAPacketAloneAreItsOwn) {
   Placement dut(true);
