@@ -10,6 +10,7 @@
 
 #include "tests/conformance/info.h"
 #include "tests/conformance/node.h"
+#include "tests/conformance/runner.h"
 
 namespace heddle::conformance {
 namespace {
@@ -45,6 +46,9 @@ class PeerTest : public NodesTest {
   void Kill() {
     if (child_ > 0) {
       (void)kill(child_, SIGKILL);
+      siginfo_t info = {};
+      (void)waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT);
+      RemoveSegments(child_);
       (void)waitpid(child_, nullptr, 0);
       child_ = -1;
     }
@@ -58,6 +62,7 @@ class PeerTest : public NodesTest {
 
  private:
   [[noreturn]] static void BePeer(const NodeOptions& options, int end) {
+    RemoveSegments(getpid());
     Node node(options);
     if (node.result != 0) {
       std::_Exit(1);

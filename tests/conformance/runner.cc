@@ -98,6 +98,7 @@ rlim_t ProcessorLimitSeconds() {
 [[noreturn]] void BeChild(const std::string& name, FILE* result, FILE* log) {
   (void)setpgid(0, 0);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  RemoveSegments(getpid());
   const rlimit limit = {.rlim_cur = ProcessorLimitSeconds(),
                         .rlim_max = RLIM_INFINITY};
   (void)setrlimit(RLIMIT_CPU, &limit);  // SIGXCPU.
@@ -124,20 +125,6 @@ rlim_t ProcessorLimitSeconds() {
                      outcome.reason.c_str());
   (void)std::fflush(nullptr);
   std::_Exit(0);
-}
-
-// Removes the segments that the stock provider shm leaves where its process
-// was killed: it names them by the process, and refuses to open (FI_EBUSY) in
-// a later one of the same number.
-void RemoveSegments(pid_t child) {
-  const std::string prefix = std::to_string(child) + ":";
-  std::error_code ignored;
-  for (const auto& file :
-       std::filesystem::directory_iterator("/dev/shm", ignored)) {
-    if (file.path().filename().string().starts_with(prefix)) {
-      (void)std::filesystem::remove(file.path(), ignored);
-    }
-  }
 }
 
 // Waits for the end of the child, which stays a zombie: its number is not
@@ -196,6 +183,17 @@ Outcome Judge(int status, const std::string& text) {
 }
 
 }  // namespace
+
+void RemoveSegments(pid_t process) {
+  const std::string prefix = std::to_string(process) + ":";
+  std::error_code ignored;
+  for (const auto& file :
+       std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    if (file.path().filename().string().starts_with(prefix)) {
+      (void)std::filesystem::remove(file.path(), ignored);
+    }
+  }
+}
 
 Settings& CurrentSettings() {
   static Settings settings;

@@ -2,6 +2,8 @@
 // Runs one test in a child process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -25,6 +27,12 @@ Settings& CurrentSettings();
 // it started. The runner itself never calls the library, so that each child
 // starts from the same state.
 Outcome RunTest(const std::string& name);
+
+// Removes the segments that the stock provider shm leaves where a process was
+// killed: it names them by the process, and refuses to open (FI_EBUSY) in a
+// later one of the same number. So a process calls this before it opens, and
+// one that kills another before the number is free.
+void RemoveSegments(pid_t process);
 
 // --- For tests; each sets the verdict of a test without failed assertions.
 

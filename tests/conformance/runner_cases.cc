@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each verdict that the runner has to find: see runner_test.py.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "tests/conformance/registry.h"
 #include "tests/conformance/runner.h"
@@ -76,6 +80,26 @@ CONFORMANCE_TEST(Case, Spins, 12) {
   volatile bool forever = true;
   while (forever) {
   }
+}
+
+// As an earlier process of the number of each child left it.
+std::string SegmentPath() {
+  return "/dev/shm/" + std::to_string(getpid()) + ":conformance_runner_cases";
+}
+bool leaves_segment = true;  // The runner does.
+[[maybe_unused]] const bool fork_is_hooked = [] {
+  return pthread_atfork(nullptr, nullptr, [] {
+           if (leaves_segment) {
+             leaves_segment = false;
+             std::ofstream(SegmentPath()) << "left";
+           }
+         }) == 0;
+}();
+
+CONFORMANCE_TEST(Case, BeginsWithoutSegments, 13) {
+  EXPECT_TRUE(fork_is_hooked);
+  EXPECT_FALSE(leaves_segment);
+  EXPECT_FALSE(std::filesystem::exists(SegmentPath()));
 }
 
 // Stands for a library that catches the signal of a crash.

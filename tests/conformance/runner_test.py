@@ -50,17 +50,18 @@ class Runner(unittest.TestCase):
         self.assertEqual(found[10], ("not offered", "something else"))
         self.assertEqual(found[11][0], "fail")
         self.assertEqual(found[12], ("hung", "more than 1 s of processor time"))
-        self.assertEqual(found[13], ("no test", ""))
+        self.assertEqual(found[13], ("pass", ""))
+        self.assertEqual(found[14], ("no test", ""))
         self.assertEqual(rows[2]["tests"], ["Case.Fails", "Case.PassesBesideOneThatFails"])
-        for line in ("  3  crashed ", "  4  hung ", " 13  no test "):
+        for line in ("  3  crashed ", "  4  hung ", " 14  no test "):
             self.assertIn(line, done.stdout)
-        self.assertIn(f"shm: {REQUIREMENTS - 12} no test, 2 not offered, 1 refused, 3 pass, 2 fail, 2 hung, 2 crashed",
+        self.assertIn(f"shm: {REQUIREMENTS - 13} no test, 2 not offered, 1 refused, 4 pass, 2 fail, 2 hung, 2 crashed",
                       done.stdout)
 
     def test_status_is_0_unless_something_failed(self):
-        done, rows = self.verdicts("--require", "1,5-6,13")
+        done, rows = self.verdicts("--require", "1,5-6,14")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(sorted(rows), [1, 5, 6, 13])
+        self.assertEqual(sorted(rows), [1, 5, 6, 14])
 
     def test_one_test_runs_alone(self):
         done, rows = self.verdicts("--test", "Case.PassesBesideOneThatFails")
