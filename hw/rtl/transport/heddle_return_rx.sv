@@ -4,9 +4,9 @@
 // Beside heddle_accept, in whose pipeline it takes part: `look_i` in the cycle in which the packet is in
 // stage 1, `verdict_o` and `take_i` in stage 2. One packet every two cycles.
 //
-// Ordered:  on ROD only the expected PSN is accepted; NACKs (ROD_OOO) by heddle_rod_gap; duplicates are
-//           acknowledged again and dropped.
-// Any:      on RUD each PSN in the window is accepted once; ACK_CCs report what came ahead of a gap, at once.
+// Any:      each PSN in the window is accepted once, on ROD of a target that is known; duplicates are acknowledged again
+//           and dropped. On RUD ACK_CCs report what came ahead of a gap, at once. On ROD a NACK names the packet that
+//           is missing alone (PKT_NOT_RCVD); for more, and what heddle_rod_gap reports, it is ROD_OOO.
 // Trimmed:  a packet whose PSN is missing is NACKed likewise, the expected one each time it comes; a duplicate is
 //           acknowledged again, all else discarded.
 // Strangers: until data were accepted, any target may send them, with a PSN that the PDC can have.
@@ -304,9 +304,12 @@ module heddle_return_rx
   assign in_window  = ahead < 32'(PdcWindow);
   assign came       = in_window && s.ahead[ahead[IndexW-1:0]];
   assign older      = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign duplicate  = came || older;
-  assign early      = !id.rud && !expected && ahead < 32'(RodWindow);
-  assign jumps      = id.rud && in_window && !expected && !came;  // Over a gap.
+  // On ROD what follows a gap is taken once the target is known. A sender that retransmits it goes back, and what it began with is lost.
+  logic passes;
+  assign passes     = !id.rud && came && pkt_i.retx;
+  assign duplicate  = (came && !passes) || older;
+  assign jumps      = in_window && !expected && !came && (id.rud || (s.bound && !trimmed));  // Over a gap.
+  assign early      = !id.rud && !expected && !jumps && !duplicate && ahead < 32'(RodWindow);
   assign cack       = s.expected - 32'd1;
 
   // A packet of a READ of this PDC, in the opening that it is in; one that was asked for and did not come.
@@ -345,19 +348,28 @@ module heddle_return_rx
   assign final_packet = count.packets == final_index;
   assign torn         = final_packet && due_hash != hash_q;
   assign good         = ours && fits && !torn;
-  assign urgent       = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery || window.gap || jumps;
+  assign urgent       = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery || (id.rud && (window.gap || jumps));
 
   logic     accept, behind, reported;
   rod_gap_t gap_after, gap_closed;
-  trim_e    lost;     // With an accepted packet: the next one, which was trimmed, is not on its way.
+  trim_e    next_lost, lost;  // With an accepted packet: the next one, which was trimmed, is not on its way.
   heddle_rod_gap u_rod_gap (
     .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
-    .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
+    .report_o(reported), .gap_o(gap_after), .lost_o(next_lost), .closed_o(gap_closed)
   );
+  assign lost = jumps ? TrimNone : next_lost;
+  // ROD: the first packet after one that is missing; that one is missing alone. A retransmission is one of a pass that
+  // went back.
+  logic             after_gap, alone_missing;
+  logic [IndexW-1:0] one_before, two_before;
+  assign one_before    = ahead[IndexW-1:0] - 1'b1;
+  assign two_before    = ahead[IndexW-1:0] - IndexW'(2);
+  assign after_gap     = !id.rud && jumps && !s.ahead[one_before] && (!s.gap.open || pkt_i.retx);
+  assign alone_missing = !pkt_i.retx && (one_before == '0 || s.ahead[two_before]);
   logic [31:0] received_after;
   assign received_after = s.received + (32'(pkt_i.payload_bytes) + nominal);
   logic arrives;     // Its PSN is one that is missing. Bit 0 of the bitmap is never set.
-  assign arrives  = id.rud ? in_window && !s.ahead[ahead[IndexW-1:0]] : expected;
+  assign arrives  = id.rud || s.bound ? in_window && !came : expected;
   assign accept   = peer && !trimmed && (in_ack || (arrives && !is_query && !is_probe));
   assign behind   = known && !in_ack && !is_query && !is_probe && !id.rud && (early || (trimmed && expected));
   // The expected packet moves the window.
@@ -391,7 +403,7 @@ module heddle_return_rx
       d.received_at = now_ns_i[22:7];
       if (expected) d.expected = cack_moved + 32'd1;
       d.ahead    = ahead_after;
-      d.gap      = gap_closed;
+      d.gap      = jumps ? s.gap : gap_closed;
       d.unacked  = urgent && lost == TrimNone ? '0 : s.unacked == AckEvery ? s.unacked : s.unacked + 1'b1;
     end else if (behind) begin
       d.gap      = gap_after;
@@ -510,6 +522,14 @@ module heddle_return_rx
         v.rsp.nack_psn = pkt_i.psn + 32'd1;
         v.rsp.code     = 8'(lost == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
       end
+      // The sender retransmits one that is missing alone, and goes back for more.
+      if (after_gap && !in_ack) begin
+        v.respond      = 1'b1;
+        v.rsp.kind     = ResponseNack;
+        v.rsp.nack_psn = alone_missing ? pkt_i.psn - 32'd1 : pkt_i.psn;
+        v.rsp.code     = 8'(alone_missing ? NackCodePktNotRcvd : NackCodeRodOoo);
+        if (!alone_missing) v.rsp.cack = s.expected;
+      end
       v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
       v.first      = good && count.packets == '0;
       v.last       = good && final_packet;
@@ -523,7 +543,7 @@ module heddle_return_rx
       v.rsp.ack_offset = ack_offset[15:0];
       v.stat[StatisticRxDuplicates] = !is_query;
     end else if (trimmed) begin
-      v.respond  = expected || reported || jumps;
+      v.respond  = expected || id.rud || reported;
       v.rsp.kind = ResponseNack;
       v.rsp.code = 8'(pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
       v.stat[StatisticRxTrimmed] = 1'b1;
@@ -548,7 +568,7 @@ module heddle_return_rx
                     unused_asked_rdy, unused_state_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
-  `HEDDLE_ASSERT(Arrives_A, take_i |-> arrives == (expected || jumps))
+  `HEDDLE_ASSERT(Arrives_A, take_i && !trimmed |-> arrives == (expected || jumps))
   `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle && !look_i && !begins_here |=> some_q)
   `HEDDLE_ASSERT(AskedBeforeItEnds_A, !(asked_i && end_i && asked_msg_i == end_msg_i))
   `HEDDLE_ASSERT(CutAfterItWasAsked_A, !(asked_i && cut_i && asked_msg_i == cut_msg_i))

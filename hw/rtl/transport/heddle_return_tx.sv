@@ -3,7 +3,7 @@
 // until it is acknowledged.
 //
 // Ordered:  data of a PDC leave in the order in which they were asked for.
-// Again:    on ROD all from the lost packet on; on RUD what heddle_sack names. To do so a PDC goes back to `una` and
+// Again:    on ROD all from the lost packet on, or what NACKs (PKT_NOT_RCVD) name; on RUD what heddle_sack names. To do so a PDC goes back to `una` and
 //           passes over the packets that need not be sent, one a cycle.
 // Kept:     a record until the initiator has acknowledged it; `room_o` says who may be given one more.
 //           Host memory is read again for each transmission.
@@ -73,7 +73,8 @@ module heddle_return_tx
     logic [3:0]  rto_shift;
     logic [3:0]  backoff_shift;
     logic [31:0] heard;     // Tick at which the initiator was last heard.
-    sack_t       sack;      // RUD.
+    sack_t       sack;      // RUD; ROD: `told`, with `single`.
+    logic        single;    // ROD: of a pass, only what NACKs named is retransmitted.
   } state_t;
 
   typedef struct packed {
@@ -258,7 +259,11 @@ module heddle_return_tx
           // Each is about one transmission of its packet.
           if (route.rud) trim_now = !s.waiting;
           else           resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting;
-        NackCodeRodOoo, NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
+        NackCodePktNotRcvd:
+          if (route.rud) resend_now = ack_ahead < in_flight && !s.waiting && worth_again;
+          // The initiator has what followed; a pass that resends all of it is under way otherwise.
+          else           trim_now   = !s.waiting && (s.single || fresh);
+        NackCodeRodOoo, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
           resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting && (!route.rud || worth_again);
         default: end_now = 1'b1;
@@ -281,7 +286,7 @@ module heddle_return_tx
   logic             sack_news, sack_back, sack_skip, sack_above;
   logic [31:0]      next;
   sack_t            sack;
-  logic             sack_pass, judged, keep_closed;
+  logic             sack_moves, sack_pass, judged, keep_closed;
   logic [SackW-1:0] sack_advance;
   logic [31:0]      past;
   logic [PdcWindow-1:0] sack_left, sack_flight, sack_held;
@@ -291,10 +296,11 @@ module heddle_return_tx
   assign stale         = !in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack      = ev_q == EvAck && known && !ack_q.nack && route.rud && (in_window || stale);
   assign next          = s.nxt - s.una;
-  assign sack_step     = step_now && route.rud && !fresh;
+  assign sack_step     = step_now && (route.rud || s.single) && !fresh;
   assign timed_out     = fired && !s.waiting && !end_now;
   assign sack_lose     = route.rud && (timed_out || resend_now || refuse_now);
-  assign sack_advance  = sack_ack && in_window ? SackW'(acked - s.una) : '0;
+  assign sack_moves    = sack_ack || (ev_q == EvAck && known && !ack_q.nack && s.single && in_window);
+  assign sack_advance  = sack_moves && in_window ? SackW'(acked - s.una) : '0;
   assign past          = passed_psn_q - s.una;  // Not if it was acknowledged meanwhile.
   assign sack_pass     = ev_q == EvLost && s.open && route.rud && passed_spdcid_q == route.spdcid && past <= 32'(PdcWindow);
   // A closed window stays so until it is known what is lost: that leaves first.
@@ -310,8 +316,8 @@ module heddle_return_tx
   heddle_sack u_sack (
     .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
     .next_i($signed(next) < 0 ? '0 : SackW'(next)),
-    .ack_i(sack_ack), .advance_i(sack_advance),
-    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
+    .ack_i(sack_moves), .advance_i(sack_advance),
+    .sack_i(ack_q.sack && route.rud), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
     .pass_i(sack_pass), .past_i(past[SackW-1:0]),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(ack_ahead[SackW-2:0]),
@@ -360,6 +366,7 @@ module heddle_return_tx
           timer_at_d  = now_q + port_i.rto_ticks;
         end
         if (resend_now || refuse_now || (trim_now && ack_ahead < in_flight)) d.nxt = s.una;
+        if (trim_now && !route.rud) d.single = 1'b1;
         if (refuse_now) begin
           d.waiting       = 1'b1;
           d.probing       = 1'b1;
@@ -397,6 +404,10 @@ module heddle_return_tx
       end
       default: ;
     endcase
+    if (!route.rud && (resend_now || refuse_now || timed_out)) begin
+      d.single = 1'b0;
+      d.sack   = '0;
+    end
     if (end_now) begin
       d          = '0;
       timer_on_d = 1'b0;
@@ -547,7 +558,7 @@ module heddle_return_tx
   heddle_flight u_flight (
     .clk_i, .rst_ni, .ready_o(flight_rdy),
     .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
-    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || (trim_now && route.rud)), .left_i(sack_left), .flight_i(sack_flight),
     .keep_i(keep_closed),
     .fixed_i(!route.rud || !d.open || opens), .out_i(out),
     .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(trims && !route.rud && resend_now),

@@ -243,6 +243,14 @@ class ReturnRxTest : public testing::Test {
     EXPECT_EQ(verdict.rsp.nack_psn, kStart + number);
     EXPECT_EQ(verdict.bytes, 0);
   }
+  // Of data that are placed, after others that are missing.
+  static void ExpectGap(const rtl::ReturnVerdict& verdict, NackCode code,
+                        uint32_t number) {
+    rtl::ReturnVerdict nack = verdict;
+    nack.bytes = 0;
+    ExpectNack(nack, code, number);
+    EXPECT_EQ(verdict.bytes, 1024);
+  }
   static void ExpectDropped(const rtl::ReturnVerdict& verdict) {
     EXPECT_EQ(verdict.place, 1) << "the payload has to leave its queue";
     EXPECT_EQ(verdict.bytes, 0);
@@ -332,19 +340,52 @@ TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
   EXPECT_EQ(Send(Data(3, 3072, 1024)).last, 1);
 }
 
-TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
-  Read(kMsg, 4096);
+TEST_F(ReturnRxTest, OrderedDataAfterOneThatIsMissingAreTakenAndItIsNamed) {
+  Read(kMsg, 6144);
   Send(Data(0, 0, 1024));
-  const rtl::ReturnVerdict nack = Send(Data(2, 2048, 1024));
-  ExpectNack(nack, NackCode::kRodOoo, 2);
-  EXPECT_EQ(nack.rsp.cack - nack.rsp.nack_psn, ~uint32_t{0});
-  EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "one NACK a gap";
-  rtl::RxPacket again = Data(2, 2048, 1024);
+  ExpectGap(Send(Data(2, 2048, 1024)), NackCode::kPktNotRcvd, 1);
+  const rtl::ReturnVerdict next = Send(Data(3, 3072, 1024));
+  EXPECT_EQ(next.bytes, 1024);
+  ExpectAck(next, 0);
+  ExpectGap(Send(Data(5, 5120, 1024)), NackCode::kPktNotRcvd, 4);
+  rtl::RxPacket again = Data(1, 1024, 1024);
   again.retx = 1;
-  EXPECT_EQ(Send(again).respond, 0);
-  ExpectAck(Send(Data(1, 1024, 1024)), 1);
-  ExpectNack(Send(Data(3, 3072, 1024)), NackCode::kRodOoo, 3);
-  ExpectNack(Send(Data(2 + 512, 0, 8)), NackCode::kPsnOorWindow, 514);
+  ExpectAck(Send(again), 3);
+  again = Data(4, 4096, 1024);
+  again.retx = 1;
+  const rtl::ReturnVerdict last = Send(again);
+  ExpectAck(last, 5);
+  EXPECT_EQ(last.last, 1);
+  ExpectNack(Send(Data(6 + 512, 0, 8)), NackCode::kPsnOorWindow, 518);
+}
+
+TEST_F(ReturnRxTest, SenderGoesBackForOrderedDataThatAreMissingTogether) {
+  Read(kMsg, 5120);
+  Send(Data(0, 0, 1024));
+  const rtl::ReturnVerdict nack = Send(Data(3, 3072, 1024));
+  ExpectGap(nack, NackCode::kRodOoo, 3);
+  EXPECT_EQ(nack.rsp.cack, kStart + 1);
+  const auto again = [](uint32_t i) {
+    rtl::RxPacket pkt = Data(i, 1024 * i, 1024);
+    pkt.retx = 1;
+    return pkt;
+  };
+  // Its first one is lost again: the pass is reported once.
+  ExpectGap(Send(again(2)), NackCode::kRodOoo, 2);
+  ExpectNack(Send(again(3)), NackCode::kRodOoo, 3);
+  ExpectAck(Send(Data(4, 4096, 1024)), 0);
+  const rtl::ReturnVerdict filled = Send(again(1));
+  ExpectAck(filled, 4);
+  EXPECT_EQ(filled.last, 1);
+}
+
+TEST_F(ReturnRxTest, OrderedDataAfterAGapAreRefusedUntilTheTargetIsKnown) {
+  Read(kMsg, 4096);
+  const rtl::ReturnVerdict nack = Send(Data(1, 1024, 1024));
+  ExpectNack(nack, NackCode::kRodOoo, 1);
+  EXPECT_EQ(nack.rsp.cack, kStart);
+  EXPECT_EQ(nack.bytes, 0);
+  EXPECT_EQ(Send(Data(2, 2048, 1024)).respond, 0) << "one NACK a gap";
 }
 
 // Nothing behind the PDS header is known of it.
@@ -402,7 +443,7 @@ TEST_F(ReturnRxTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
   EXPECT_EQ(second.rsp.code, static_cast<uint8_t>(NackCode::kTrimmedLasthop));
   EXPECT_EQ(second.rsp.nack_psn, kStart + 2);
   EXPECT_EQ(second.rsp.retx, 1);
-  EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "it is reported";
+  ExpectAck(Send(Data(3, 3072, 1024)), 1);  // It is reported.
   EXPECT_EQ(Send(again(Data(2, 2048, 1024))).bytes, 1024);
 }
 

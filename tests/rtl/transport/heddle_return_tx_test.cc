@@ -99,6 +99,27 @@ TEST_F(ReturnTxTest, GapIsSentAgainOnce) {
   EXPECT_EQ(Sent(), (Psns{2, 3, 4, 5}));
 }
 
+// The initiator has what follows (PKT_NOT_RCVD); after ROD_OOO it may not.
+TEST_F(ReturnTxTest, PacketThatIsMissingAloneIsSentAgainAlone) {
+  for (int i = 0; i < 9; ++i) Ask(5);
+  bench_.Run(40);
+  Sent();
+  bench_.acks.push_back(Nack(5, kReturnStart + 3, NackCode::kPktNotRcvd));
+  bench_.acks.push_back(Nack(5, kReturnStart + 6, NackCode::kPktNotRcvd));
+  bench_.Run(40);
+  EXPECT_EQ(Sent(), (Psns{3, 6}));
+  bench_.acks.push_back(Ack(5, kReturnStart + 4));
+  bench_.acks.push_back(Nack(5, kReturnStart + 7, NackCode::kPktNotRcvd));
+  bench_.Run(40);
+  EXPECT_EQ(Sent(), (Psns{7}));
+  Ask(5);
+  bench_.Run(20);
+  EXPECT_EQ(Sent(), (Psns{9}));
+  bench_.acks.push_back(Nack(5, kReturnStart + 7, NackCode::kRodOoo));
+  bench_.Run(40);
+  EXPECT_EQ(Sent(), (Psns{5, 6, 7, 8, 9}));
+}
+
 TEST_F(ReturnTxTest, SilenceSendsOneAgainAndAgainUntilTheInitiatorIsDead) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
