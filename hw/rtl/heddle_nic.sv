@@ -884,9 +884,26 @@ module heddle_nic
     .idle_o(idle_reports)
   );
 
+  logic             rxr_valid, rxr_ready, rxrp_valid, rxrp_ready, idle_reorder;
+  rx_packet_t       rxr;
+  logic [DataW-1:0] rxrp_data;
+  logic [PdcW-1:0]  reorder_pdc;
+  reorder_t         reorder;
+  reorder_verdict_t reorder_verdict;
+  heddle_rx_reorder #(.DataW(DataW)) u_rx_reorder (
+    .clk_i, .rst_ni,
+    .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
+    .pay_valid_i(rxp_valid), .pay_ready_o(rxp_ready), .pay_data_i(rxp_data),
+    .pkt_valid_o(rxr_valid), .pkt_ready_i(rxr_ready), .pkt_o(rxr),
+    .pay_valid_o(rxrp_valid), .pay_ready_i(rxrp_ready), .pay_data_o(rxrp_data),
+    .look_pkt_i(back_pkt), .look_pdc_i(reorder_pdc), .look_o(reorder), .verdict_i(reorder_verdict),
+    .idle_o(idle_reorder)
+  );
+
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns), .tick_i,
-    .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
+    .pkt_valid_i(rxr_valid), .pkt_ready_o(rxr_ready), .pkt_i(rxr),
+    .reorder_pdc_o(reorder_pdc), .reorder_i(reorder), .reorder_o(reorder_verdict),
     .look_rel_o(look_rel), .look_job_o(look_job_id),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_miss_i(look_miss),
     .look_ctx_i(look_ctx),
@@ -947,7 +964,7 @@ module heddle_nic
   heddle_place #(.DataW(DataW)) u_place (
     .clk_i, .rst_ni, .port_i(port),
     .place_valid_i(place_valid), .place_ready_o(place_ready), .place_i(place),
-    .pay_valid_i(rxp_valid), .pay_ready_o(rxp_ready), .pay_data_i(rxp_data),
+    .pay_valid_i(rxrp_valid), .pay_ready_o(rxrp_ready), .pay_data_i(rxrp_data),
     .wr_valid_o(place_wr), .wr_ready_i(place_wr_ready), .wr_req_o(place_wr_req),
     .wr_segmented_o(place_wr_segmented), .wr_msg_o(place_wr_msg),
     .wr_data_valid_o(place_data), .wr_data_ready_i(place_data_ready), .wr_data_o(place_wr_data),
@@ -973,7 +990,7 @@ module heddle_nic
     .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
     .idle_o(idle_scatter)
   );
-  assign unit_idle[12] = idle_accept && idle_place && idle_scatter;
+  assign unit_idle[12] = idle_accept && idle_reorder && idle_place && idle_scatter;
 
   // ---------------------------------------------------------------- statistics
   // Units that may count the same in one cycle are different sources.

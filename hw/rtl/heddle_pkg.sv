@@ -455,6 +455,23 @@ package heddle_pkg;
     trim_e        trim;            // Not TrimNone: a request, of which nothing behind its PDS header is known.
   } rx_packet_t;
 
+  // heddle_rx_reorder about a packet that heddle_accept has, and what it decided.
+  typedef struct packed {
+    logic        room;  // The packet may be kept.
+    logic        mine;  // Its PDC has the buffer;
+    logic [31:0] next;  // this PSN follows the last one that was kept.
+  } reorder_t;
+
+  typedef struct packed {
+    logic            decided;   // About a packet.
+    logic            keep;      // It is kept.
+    logic            early;     // It came out of order.
+    logic            moved;     // `expected` is that of the PDC now.
+    logic            ended;     // The PDC is over.
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     expected;
+  } reorder_verdict_t;
+
   // Receive buffer taken by a message.
   typedef struct packed {
     logic [RxW-1:0]  ctx;

@@ -6,6 +6,7 @@
 //          queues behind.
 // Ordered: ROD: only the expected PSN is accepted; NACKs (ROD_OOO) as heddle_rod_gap says; duplicates are
 //          acknowledged again with a default response and dropped.
+// Reorder: what follows a gap on ROD may be kept by heddle_rx_reorder, which offers it again.
 // RUD:     what heddle_accept_decide takes ahead of a gap is placed at once; ACKs say what came.
 // Trimmed: a request that the network trimmed is NACKed with its PSN, if that is missing, on an open PDC; one per gap on
 //          ROD, but the expected one each time. A duplicate is acknowledged again; all else is discarded and counted.
@@ -74,6 +75,10 @@ module heddle_accept
   input  logic             drain_valid_i,
   input  logic             drain_rx_i,      // Of a receive context: its open messages are marked first.
   output logic             drain_ready_o,
+
+  output logic [PdcW-1:0]  reorder_pdc_o,   // heddle_rx_reorder: PDC of `back_pkt_o`, while `back_look_o`.
+  input  reorder_t         reorder_i,       // Answered at once.
+  output reorder_verdict_t reorder_o,
 
   output rma_request_t     region_o,        // heddle_region: answered in the next cycle.
   input  rma_answer_t      region_i,
@@ -252,6 +257,7 @@ module heddle_accept
   return_code_e            look_miss_q;
   logic [23:0]             look_job_q;
   rma_answer_t             region_q;
+  reorder_t                reorder_q;
   target_pdc_t             entry;
 
   assign pdc = !pkt_q.syn ? pkt_q.dpdcid[PdcW-1:0] : (hit ? hit_pdc : free_pdc);
@@ -307,6 +313,7 @@ module heddle_accept
       look_event_q <= look_event_i;
       listens_q    <= listens_i;
       region_q     <= region_i;
+      reorder_q    <= reorder_i;
     end
   end
 
@@ -339,7 +346,7 @@ module heddle_accept
     .report_room_i,
     .head_valid_i, .head_i, .head_released_i, .head_spare_i,
     .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i, .credit_spare_i,
-    .verdict_o(verdict)
+    .reorder_i(reorder_q), .verdict_o(verdict)
   );
 
   target_way_t written_way;
@@ -728,6 +735,18 @@ module heddle_accept
     if (!rst_ni)      sweep_q <= {1'b1, PdcW'(0)};
     else if (close_i) sweep_q <= '0;
     else if (sweeping && (!closes || (job_end && job_q == JobClose))) sweep_q <= sweep_q + 1'b1;
+  end
+
+  assign reorder_pdc_o = pdc;
+  always_comb begin
+    reorder_o          = '0;
+    reorder_o.decided  = p2_done;
+    reorder_o.keep     = verdict.reorder;
+    reorder_o.early    = verdict.stat[StatisticRxOutOfOrder];
+    reorder_o.moved    = p2_done && verdict.write;
+    reorder_o.ended    = (p2_done && verdict.close) || forget;
+    reorder_o.pdc      = job_q == JobForget ? job_pdc_q : pdc_q;
+    reorder_o.expected = verdict.entry.expected;
   end
 
   assign pop_o         = p2_done && verdict.take;

@@ -7,6 +7,8 @@
 //         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
 // Quiet:  one NACK per gap, on ROD one more per pass of the sender (heddle_rod_gap); a refusal opens a gap too, so
 //         that the packets behind the refused one are not NACKed each.
+// Kept:   on ROD, what heddle_rx_reorder can keep after a gap is not accepted, but offered again in its turn. A packet
+//         that is missing alone is named by the NACK.
 // Told:   a Probe, a Negotiation: answered, and nothing changes (UET 2.9).
 // Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
 //          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
@@ -59,6 +61,7 @@ module heddle_accept_decide
   input  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters_i,
   input  logic [NumCq-1:0]           credit_ok_i,
   input  logic [NumCq-1:0]           credit_spare_i,  // the completion queue of credits.
+  input  reorder_t    reorder_i,
 
   output verdict_t    verdict_o
 );
@@ -173,6 +176,18 @@ module heddle_accept_decide
     .gap_i(e.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
     .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
   );
+
+  // An ordered packet ahead that heddle_rx_reorder keeps. A gap precedes it if packets are missing after the last one that
+  // was kept; one that is missing alone is retransmitted alone, else the sender goes back. With congestion control the one
+  // PDC would be favored: none is.
+  logic        reorders, alone_missing, gap_before;
+  logic [31:0] kept_next, missing_from, missing;
+  assign kept_next     = reorder_i.next - e.expected;
+  assign missing_from  = reorder_i.mine && !kept_next[31] ? reorder_i.next : e.expected;
+  assign missing       = pkt_i.psn - missing_from;
+  assign reorders      = reorder_i.room && early && in_window && !e.gap.refused && !ruled_i;
+  assign alone_missing = gap_before && missing == 32'd1;
+  assign gap_before    = !missing[31] && missing != '0 && (reorder_i.mine || !e.gap.open);
 
   // A trimmed request of an open PDC, whose answer can be of use.
   logic trim_known;
@@ -360,6 +375,7 @@ module heddle_accept_decide
     OutcomeOutside,     // NACK, no change.
     OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
     OutcomeQuiet,       // Behind a gap that was reported.
+    OutcomeReorder,     // Kept until it is the expected one.
     OutcomeClear,
     OutcomeDuplicate,
     OutcomeAccept,
@@ -443,6 +459,10 @@ module heddle_accept_decide
     end else if (duplicate) begin
       outcome = OutcomeDuplicate;
       stat[StatisticRxDuplicates] = 1'b1;
+    end else if (early && reorders && is_request) begin
+      outcome = OutcomeReorder;
+      code    = alone_missing ? NackCodePktNotRcvd : NackCodeRodOoo;
+      stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (early) begin
       outcome = reported ? OutcomeRefuse : OutcomeQuiet;
       code    = NackCodeRodOoo;
@@ -663,7 +683,8 @@ module heddle_accept_decide
     addressed.retx       = pkt_i.retx;
     addressed.spdcid     = tpdcid;
     addressed.dpdcid     = pkt_i.spdcid;
-    addressed.nack_psn   = outcome == OutcomeRefuse && jumps ? e.expected : pkt_i.psn;
+    addressed.nack_psn   = outcome == OutcomeRefuse && jumps ? e.expected :
+                           outcome == OutcomeReorder && alone_missing ? missing_from : pkt_i.psn;
     addressed.code       = 8'(code);
     addressed.message_id = is_query ? pkt_i.pds_payload[15:0] : pkt_i.message_id;
   end
@@ -721,6 +742,15 @@ module heddle_accept_decide
             v.entry.gap        = e.gap;
             v.entry.gap.turned = 1'b1;
           end
+        end
+        OutcomeReorder: begin
+          v.respond         = gap_before || (e.gap.open && reported);
+          v.rsp.kind        = ResponseNack;
+          if (!alone_missing) v.rsp.cack = e.expected;
+          v.write           = 1'b1;
+          v.entry.gap       = gap_after;
+          v.place           = 1'b0;
+          v.reorder         = 1'b1;
         end
         OutcomeClear: begin
           // What was accepted behind the error counts now.
@@ -947,6 +977,6 @@ module heddle_accept_decide
   assign verdict_o = v;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room, beyond, dc_younger, dc_passed,
+  assign unused_bits = ^{port_i, pkt_i, entry_i, kept_next, clear_ahead, ack_offset, offset_after, room, beyond, dc_younger, dc_passed,
                          to_last, counters, here};
 endmodule

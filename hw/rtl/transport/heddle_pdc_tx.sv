@@ -8,7 +8,8 @@
 // Ordered:   packets of a PDC leave in PSN order; messages in queue order, never interleaved.
 // Window:    at most PdcWindow packets unacknowledged on RUD; on ROD as many as the MP_Range of the target permits, up to
 //            RodWindow, and RangeUnit if it states none. One while the peer refuses or is silent.
-// Again:     on ROD all from the lost packet on; on RUD what heddle_sack names. To do so a PDC goes
+// Again:     on ROD all from the lost packet on, or what NACKs name of which the target has what follows; on RUD what
+//            heddle_sack names. To do so a PDC goes
 //            back to `una` and passes over the packets that need not be sent, one a cycle.
 // Refusal:   a NACK for lack of a resource is retried without limit, after a wait that
 //            doubles up to backoff_max_ticks; it shows that the peer lives.
@@ -152,7 +153,8 @@ module heddle_pdc_tx
     logic [3:0]      rto_shift;
     logic [3:0]      backoff_shift;
     logic [31:0]     heard;      // Tick at which the peer was last heard.
-    sack_t           sack;       // RUD.
+    sack_t           sack;       // RUD; ROD: `told`, with `single`.
+    logic            single;     // ROD: of a pass, only what NACKs named is retransmitted.
     logic [DueW-1:0] due;        // Packets of return data that will come.
     logic            ask;        // The control packet that waits is an ACK Request, not a Clear Command.
     logic [RangeW-1:0] range;    // ROD: MP_Range of the target - 1, in units of RangeUnit.
@@ -471,7 +473,15 @@ module heddle_pdc_tx
           // Each is about one transmission of its packet.
           if (s.rud) trim_now = nack_in_window && !s.waiting;
           else       resend_now = nack_in_window && refused_in < in_flight && !s.repositioning && !s.waiting;
-        NackCodeTrimmedAck, NackCodeRodOoo, NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
+        NackCodePktNotRcvd:
+          if (s.rud) begin
+            resend_now = nack_in_window && refused_in < in_flight && !s.repositioning && !s.waiting && worth_again;
+          end else if (nack_in_window && !s.waiting && (s.single || (fresh && !s.repositioning))) begin
+            // The target has what followed; otherwise a pass that resends all of it is active.
+            trim_now   = refused_in < 32'(PdcWindow);
+            resend_now = !trim_now && refused_in < in_flight && !s.repositioning;
+          end
+        NackCodeTrimmedAck, NackCodeRodOoo, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
                        !s.waiting && (!s.rud || worth_again);
@@ -582,22 +592,27 @@ module heddle_pdc_tx
   logic [31:0]      next;
   logic [SackW-1:0] sack_advance;
   sack_t            sack;
-  logic             sack_pass, judged, keep_closed;
+  logic             sack_moves, sack_pass, judged, keep_closed;
   logic [31:0]      past;
   logic [PdcWindow-1:0] sack_left, sack_flight, sack_held;
   logic [31:0]      out;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
   assign next      = s.nxt - s.una;
-  assign sack_step = step_now && s.rud && !fresh && !close_packet;
+  assign sack_step = step_now && (s.rud || s.single) && !fresh && !close_packet;
   assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
   assign sack_lose = s.rud && (timed_out || resend_now || refusal);
-  assign sack_advance = !(sack_ack && ack_in_window) ? '0 : answered ? SackW'(acked_two_q - s.una) : SackW'(acked_q - s.una);
+  // A window on ROD may be longer than the bitmap.
+  assign sack_moves = sack_ack || (ev_q == EvAck && known && !ack_q.nack && s.single && ack_in_window);
+  assign sack_advance = !(sack_moves && ack_in_window) ? '0 : answered ? reach(acked_two_q - s.una) : reach(acked_q - s.una);
   assign past      = passed_psn_q - s.una;  // Not if it was acknowledged meanwhile.
   assign sack_pass = ev_q == EvLost && live && s.rud && passed_spdcid_q == id.spdcid && past <= 32'(PdcWindow);
   // A closed window stays so until it is known what is lost: that leaves first.
   assign judged      = sack_ack && (s.sack.held != '0 || (ack_q.sack && ack_q.sack_bitmap != '0));
   assign keep_closed = judged && closed_window[pdc_q];
+  function automatic logic [SackW-1:0] reach(logic [31:0] distance);
+    reach = distance < 32'(PdcWindow) ? SackW'(distance) : SackW'(PdcWindow);
+  endfunction
   heddle_passed u_passed (
     .clk_i, .rst_ni, .reorder_i(transport_i.reorder),
     .valid_i(judged), .always_i(keep_closed), .room_o(passed_room), .pdc_i(pdc_q), .spdcid_i(id.spdcid), .una_i(s.una),
@@ -606,10 +621,10 @@ module heddle_pdc_tx
     .idle_o(passed_idle)
   );
   heddle_sack u_sack (
-    .state_i(s.sack), .out_i(SackW'(s.top - s.una)),
-    .next_i($signed(next) < 0 ? '0 : SackW'(next)),
-    .ack_i(sack_ack), .advance_i(sack_advance),
-    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
+    .state_i(s.sack), .out_i(reach(s.top - s.una)),
+    .next_i($signed(next) < 0 ? '0 : reach(next)),
+    .ack_i(sack_moves), .advance_i(sack_advance),
+    .sack_i(ack_q.sack && s.rud), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
     .pass_i(sack_pass), .past_i(past[SackW-1:0]),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .trim_i(trim_now), .trim_at_i(refused_in[SackW-2:0]),
@@ -690,6 +705,7 @@ module heddle_pdc_tx
             timer_d.on      = 1'b1;
             timer_d.at      = now_q + backoff;
           end
+          if (trim_now && !s.rud) d.single = 1'b1;
           if (syn_again) begin  // Nothing is sent until it is open again.
             d.state         = PdcSyn;
             d.repositioning = 1'b1;
@@ -804,6 +820,10 @@ module heddle_pdc_tx
       end
       default: ;
     endcase
+    if (!s.rud && (resend_now || refuse_now || timed_out)) begin
+      d.single = 1'b0;
+      d.sack   = '0;
+    end
     if (retire) begin
       d.repositioning = 1'b1;
       walk_push       = 1'b1;
@@ -919,7 +939,7 @@ module heddle_pdc_tx
   heddle_flight u_flight (
     .clk_i, .rst_ni, .ready_o(flight_rdy),
     .event_i(state_wen), .pdc_i(pdc_q), .limited_i(limited), .allowed_i(allowed),
-    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || trim_now), .left_i(sack_left), .flight_i(sack_flight),
+    .sent_i(send_now), .counted_i(sack_ack || sack_pass || sack_lose || (trim_now && s.rud)), .left_i(sack_left), .flight_i(sack_flight),
     .keep_i(keep_closed),
     .fixed_i(!d.rud || open_now), .out_i(out),
     .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(lost_one), .lost_all_i(lost_all),

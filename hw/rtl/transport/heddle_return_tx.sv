@@ -261,7 +261,7 @@ module heddle_return_tx
           else           resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting;
         NackCodePktNotRcvd:
           if (route.rud) resend_now = ack_ahead < in_flight && !s.waiting && worth_again;
-          // The initiator has what followed; a pass that resends all of it is under way otherwise.
+          // The initiator has what followed; otherwise a pass that resends all of it is active.
           else           trim_now   = !s.waiting && (s.single || fresh);
         NackCodeRodOoo, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.

@@ -207,6 +207,7 @@ package heddle_transport_pkg;
     logic               close;     // The PDC is gone: it leaves them.
     logic               bury;      // It leaves a tombstone.
     logic               full;      // A SYN was refused for want of a PDC.
+    logic               reorder;   // heddle_rx_reorder keeps the packet.
     logic               take;      // A receive buffer.
     logic               credit;    // A completion credit.
     logic [NumStat-1:0] stat;

@@ -207,6 +207,10 @@ void InitiatorBench::Receive(const Packet& p) {
     ReceiveAhead(p, pdc);
     return;
   }
+  if (ahead > 0 && ahead < 64 && target.reorders && !pdc.refused) {
+    Keep(p, pdc);
+    return;
+  }
   if (ahead > 0) {
     if (!pdc.gap || p.retx) {
       Reply(p, pdc,
@@ -253,7 +257,7 @@ void InitiatorBench::Receive(const Packet& p) {
     return;
   }
   if (target.refuses || target.refuses_message == p.context) {
-    pdc.gap = true;
+    pdc.gap = pdc.refused = true;
     Reply(p, pdc,
           {.nack = true,
            .psn = p.psn,
@@ -277,6 +281,32 @@ void InitiatorBench::Receive(const Packet& p) {
     pdc.unanswered = 0;
     Stand(p, pdc);
   }
+  const auto kept = pdc.kept.find(pdc.expected);
+  if (kept != pdc.kept.end()) {
+    const Packet next = kept->second;
+    pdc.kept.erase(kept);
+    Receive(next);
+  }
+}
+
+// A NACK names the packet that is missing alone; for more, and for each pass
+// over what was kept before, the sender goes back.
+void InitiatorBench::Keep(const Packet& p, TargetPdc& pdc) {
+  const bool first = pdc.kept.empty();
+  const uint32_t next = first ? pdc.expected : pdc.kept.rbegin()->first + 1;
+  const auto missing = static_cast<int32_t>(p.psn - next);
+  const bool again = !pdc.kept.emplace(p.psn, p).second;
+  if (missing == 1) {
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = next,
+           .code = static_cast<uint8_t>(NackCode::kPktNotRcvd)});
+  } else if (missing > 1 || again) {
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(NackCode::kRodOoo)});
+  }
 }
 
 // What is acknowledged now, or the next error, is told at once.
@@ -294,7 +324,7 @@ void InitiatorBench::Clear(const Packet& p, TargetPdc& pdc) {
 
 // The expected packet was accepted.
 void InitiatorBench::Advance(TargetPdc& pdc) {
-  pdc.gap = false;
+  pdc.gap = pdc.refused = false;
   do {
     pdc.ahead.erase(pdc.expected);
     ++pdc.expected;

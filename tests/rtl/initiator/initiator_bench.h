@@ -79,6 +79,7 @@ struct Target {
   bool refuses_each = false;  // Each packet of a refused message by itself.
   bool answers_refused = false;  // READs also, as if they were not refused.
   uint8_t mp_range = 0;          // UET 2.14, in its ACKs; 0: it states none.
+  bool reorders = false;         // ROD: keeps up to 64 packets after a gap.
 };
 
 class InitiatorBench {
@@ -241,9 +242,11 @@ class InitiatorBench {
     uint32_t start_psn = 0;
     uint32_t expected = 0;
     bool rud = false;
-    std::set<uint32_t> ahead = {};  // RUD: accepted behind a gap.
-    uint64_t latest = 0;            // Message of the last one before it.
+    std::set<uint32_t> ahead = {};         // RUD: accepted after a gap.
+    std::map<uint32_t, Packet> kept = {};  // ROD: not accepted yet.
+    uint64_t latest = 0;                   // Message of the last one before it.
     bool gap = false;
+    bool refused = false;  // The expected packet was.
     uint32_t unanswered = 0;
     struct Stored {
       uint32_t psn;
@@ -272,6 +275,7 @@ class InitiatorBench {
   void AnswerUnknown(const Packet& p);
   void Accept(const Packet& p);
   void ReceiveAhead(const Packet& p, TargetPdc& pdc);
+  void Keep(const Packet& p, TargetPdc& pdc);
   void Clear(const Packet& p, TargetPdc& pdc);
   void Advance(TargetPdc& pdc);
   void Reply(const Packet& p, const TargetPdc& pdc, Answer a);

@@ -127,6 +127,7 @@ TEST_P(InitiatorModeTest, NothingIsLostOrDoubledOnALossyNetwork) {
       .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
   for (uint8_t peer = 1; peer <= 9; ++peer) {
     bench.targets[peer].mp_range = peer % 5;
+    bench.targets[peer].reorders = peer % 2 == 0;
   }
   std::mt19937 rng(seed);
   for (int i = 0; i < 2000; ++i) {
@@ -141,6 +142,51 @@ TEST_P(InitiatorModeTest, NothingIsLostOrDoubledOnALossyNetwork) {
   ExpectNothingBroken(bench);
 }
 
+// A target that keeps what follows a gap (heddle_rx_reorder).
+TEST(InitiatorTest, OrderedPacketThatIsMissingAloneIsRetransmittedAlone) {
+  struct Case {
+    std::set<uint64_t> lost;
+    uint64_t retransmissions;
+  };
+  for (const Case& c : {Case{{20}, 1}, Case{{20, 22}, 2}, Case{{20, 45}, 2},
+                        Case{{20, 25, 30, 35, 40}, 5}}) {
+    InitiatorBench bench(1);
+    bench.ready = 1;
+    bench.network.delay_cycles = 100;
+    bench.tick_cycles = 1000;  // No time-out.
+    bench.targets[5].reorders = true;
+    bench.targets[5].mp_range = 4;
+    bench.lose = c.lost;
+    for (int i = 0; i < 20; ++i) {
+      bench.Post(5, 10 * 1024);
+    }
+    ASSERT_TRUE(bench.Run(20000)) << *c.lost.rbegin();
+    ExpectEachDoneOnce(bench, Status::kOk);
+    EXPECT_EQ(bench.retransmissions_seen, c.retransmissions)
+        << *c.lost.rbegin();
+    EXPECT_EQ(bench.timeouts_seen, 0U);
+    ExpectNothingBroken(bench);
+  }
+}
+
+// It goes back for two, and for one whose retransmission is lost as well.
+TEST(InitiatorTest, OrderedPacketsThatAreMissingTogetherAreRetransmitted) {
+  InitiatorBench bench(1);
+  bench.ready = 1;
+  bench.network.delay_cycles = 100;
+  bench.targets[5].reorders = true;
+  bench.targets[5].mp_range = 4;
+  bench.lose = {20, 21};
+  for (int i = 0; i < 20; ++i) {
+    bench.Post(5, 10 * 1024);
+  }
+  ASSERT_TRUE(bench.Run(40000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_GE(bench.retransmissions_seen, 2U);
+  EXPECT_EQ(bench.timeouts_seen, 0U);
+  ExpectNothingBroken(bench);
+}
+
 // Over the ends of both signed halves; at each distance of the first packet.
 TEST_P(InitiatorModeTest, WindowOfSequenceNumbersWraps) {
   for (const uint32_t end : {0U, 0x80000000U}) {
@@ -150,6 +196,7 @@ TEST_P(InitiatorModeTest, WindowOfSequenceNumbersWraps) {
       bench.rud = GetParam();
       bench.network = {
           .loss = 0.05, .duplicate = 0.05, .reorder = 0.1, .delay_cycles = 30};
+      bench.targets[5].reorders = before % 2 == 0;
       for (int i = 0; i < 40; ++i) {
         bench.Post(5, i % 4 == 0 ? 6 * 1024 : 8, /*read=*/i % 5 == 0);
       }

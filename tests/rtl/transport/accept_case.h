@@ -76,6 +76,10 @@ struct AcceptCase {
   bool e_busy = false;    // The packet's place in the table has another one.
   bool e_dc_ahead = false;
 
+  // heddle_rx_reorder.
+  bool reorder_room = false, reorder_mine = false;
+  uint32_t reorder_next = 0;
+
   bool request() const {
     return pds_type == contract::PdsType::kRodReq ||
            pds_type == contract::PdsType::kRudReq;
@@ -315,6 +319,11 @@ class AcceptCases {
     c->head_spare = c->head_valid && Chance(0.8);
     c->credit_spare = c->credit && Chance(0.8);
     c->alive = Chance(0.95);
+    c->reorder_room = Chance(0.6);
+    c->reorder_mine = Chance(0.5);
+    c->reorder_next = Chance(0.6)   ? c->psn - Below(3) + 1
+                      : Chance(0.8) ? c->e_expected + Below(70)
+                                    : Any();
   }
 
   // One thing that a legal initiator would not say.

@@ -105,6 +105,9 @@ module accept_decide_probe
   input  logic        e_tabled_i,       // This message is one of the table.
   input  logic        e_busy_i,         // The place of the packet's message has another one.
   input  logic        e_dc_ahead_i,
+  input  logic        reorder_room_i,
+  input  logic        reorder_mine_i,
+  input  logic [31:0] reorder_next_i,
 
   output logic        respond_o,
   output logic [1:0]  kind_o,
@@ -129,6 +132,7 @@ module accept_decide_probe
   output logic        credit_o,
   output logic        hand_o,
   output logic        visible_o,
+  output logic        reorder_o,
   output logic [63:0] stat_o,
 
   output logic        n_open_o,
@@ -282,7 +286,7 @@ module accept_decide_probe
     .head_valid_i, .head_i(head), .head_released_i('0), .head_spare_i,
     .rx_alive_i(alive), .rx_gen_i(gens), .rx_counters_i(counters), .credit_ok_i({NumCq{credit_i}}),
     .credit_spare_i({NumCq{credit_spare_i}}),
-    .verdict_o(verdict)
+    .reorder_i({reorder_room_i, reorder_mine_i, reorder_next_i}), .verdict_o(verdict)
   );
 
   assign respond_o     = verdict.respond;
@@ -308,6 +312,7 @@ module accept_decide_probe
   assign credit_o      = verdict.credit;
   assign hand_o        = verdict.hand;
   assign visible_o     = verdict.record.visible;
+  assign reorder_o     = verdict.reorder;
   assign stat_o        = verdict.stat;
 
   assign n_open_o         = verdict.entry.open;

@@ -56,7 +56,14 @@ enum class Mutant : uint8_t {
   kBitmapShifted,
   kCountsNoBytes,
   kClosesWithoutTombstone,
-  kLast = kClosesWithoutTombstone,
+  kKeepsAfterRefusal,
+  kKeepsUnderControl,
+  kKeepsBeyondTheWindow,
+  kGapBeginsAtExpected,
+  kGoesBackForOne,
+  kNacksEachKept,
+  kIgnoresPass,
+  kLast = kIgnoresPass,
 };
 
 // What of a verdict both can say.
@@ -77,6 +84,7 @@ struct AcceptResult {
   bool write = false, create = false, close = false, bury = false;
   bool take = false, credit = false;
   bool serves = false;  // The data that it asks for are returned.
+  bool kept = false;    // By heddle_rx_reorder.
   uint64_t stat = 0;
   // With `write`, the entry behind it.
   bool open = false;
@@ -128,6 +136,7 @@ class AcceptModel {
       judgement = {
           rules::Outcome::kDrop, {}, contract::Statistic::kRxOutOfOrder};
     }
+    const bool kept = Keeps(c, packet, place, state);
     const bool clears =
         !fresh && packet.clears() && state.window.Clears(packet.clear_psn);
     bool told = false;
@@ -142,6 +151,11 @@ class AcceptModel {
                                   SaidOf(c, packet, state, place, answer));
     }
     Count(judgement, &result);
+    if (kept) {
+      Keep(c, packet, &state, &result);
+      Entry(state, &result);
+      return result;
+    }
     const uint8_t code = static_cast<uint8_t>(
         clears ? contract::ReturnCode::kNull : c.e_stored_code);
     switch (judgement.outcome) {
@@ -209,6 +223,46 @@ class AcceptModel {
   }
 
  private:
+  bool Keeps(const AcceptCase& c, const rules::Packet& packet,
+             rules::Place place, const rules::ReceiveState& state) const {
+    return c.reorder_room && (!c.ruled || Is(Mutant::kKeepsUnderControl)) &&
+           place == rules::Place::kEarly &&
+           packet.kind == rules::PacketKind::kRequest &&
+           packet.trim == rules::Trim::kNone &&
+           (packet.psn - state.window.next() < 64 ||
+            Is(Mutant::kKeepsBeyondTheWindow)) &&
+           (!state.gap.state().refused || Is(Mutant::kKeepsAfterRefusal));
+  }
+
+  // One that is missing alone is retransmitted alone; for more, and for each
+  // pass of the sender, it goes back.
+  void Keep(const AcceptCase& c, const rules::Packet& packet,
+            rules::ReceiveState* state, AcceptResult* result) {
+    const uint32_t expected = state->window.next();
+    const bool after_kept =
+        c.reorder_mine && static_cast<int32_t>(c.reorder_next - expected) >= 0;
+    const uint32_t from = after_kept && !Is(Mutant::kGapBeginsAtExpected)
+                              ? c.reorder_next
+                              : expected;
+    const auto missing = static_cast<int32_t>(packet.psn - from);
+    const bool gap = (missing > 0 || Is(Mutant::kNacksEachKept)) &&
+                     (c.reorder_mine || !state->gap.open());
+    const bool alone = gap && missing == 1 && !Is(Mutant::kGoesBackForOne);
+    const bool pass = state->gap.open() && !Is(Mutant::kIgnoresPass) &&
+                      state->gap.Reports(packet.psn - expected, packet.retx);
+    if (gap || pass) {
+      const rules::Judgement judgement = {
+          rules::Outcome::kRefuse,
+          alone ? contract::NackCode::kPktNotRcvd : contract::NackCode::kRodOoo,
+          {}};
+      Nack(c, packet, judgement, alone ? from : packet.psn, true, result);
+      if (!alone) result->cack = expected;
+    }
+    rules::Refuse(packet, rules::Place::kEarly, false, state);
+    result->write = true;
+    result->kept = true;
+  }
+
   // The message of the packet, if it is one of the table; whether it can be
   // opened there.
   void Find(AcceptCase* c) {

@@ -127,6 +127,9 @@ class Block {
     dut_.e_tabled_i = c.e_tabled;
     dut_.e_busy_i = c.e_busy;
     dut_.e_dc_ahead_i = c.e_dc_ahead;
+    dut_.reorder_room_i = c.reorder_room;
+    dut_.reorder_mine_i = c.reorder_mine;
+    dut_.reorder_next_i = c.reorder_next;
     dut_.eval();
   }
 
@@ -145,6 +148,7 @@ class Block {
     r.take = dut_.take_o;
     r.credit = dut_.credit_o;
     r.serves = dut_.hand_o;
+    r.kept = dut_.reorder_o;
     r.respond = dut_.respond_o;
     if (r.respond) Answer(&r);
     if (r.write && !r.close) {
@@ -245,6 +249,7 @@ TEST(AcceptDecideTest, DoesWhatTheRulesSay) {
   std::array<uint32_t, 4> kinds = {};
   uint32_t accepted = 0;
   uint32_t refused = 0;
+  uint32_t kept = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (uint32_t i = 0; i < rounds; ++i) {
     const AcceptCase c = cases.Next();
@@ -258,6 +263,7 @@ TEST(AcceptDecideTest, DoesWhatTheRulesSay) {
     kinds[got.kind] += got.respond;
     accepted += got.write && got.received != c.e_received;
     refused += got.kind == 2 && got.write;
+    kept += got.kept;
   }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;
@@ -267,6 +273,7 @@ TEST(AcceptDecideTest, DoesWhatTheRulesSay) {
   EXPECT_GT(kinds[2], rounds / 20);
   EXPECT_GT(accepted, rounds / 10);
   EXPECT_GT(refused, rounds / 50);
+  EXPECT_GT(kept, rounds / 200);
 }
 
 // The peer of a SEND whose context is gone asks for memory it has no right to.

@@ -243,7 +243,7 @@ class ReturnRxTest : public testing::Test {
     EXPECT_EQ(verdict.rsp.nack_psn, kStart + number);
     EXPECT_EQ(verdict.bytes, 0);
   }
-  // Of data that are placed, after others that are missing.
+  // The data are placed, and others before them are missing.
   static void ExpectGap(const rtl::ReturnVerdict& verdict, NackCode code,
                         uint32_t number) {
     rtl::ReturnVerdict nack = verdict;

@@ -100,7 +100,7 @@ TEST_F(ReturnTxTest, GapIsSentAgainOnce) {
 }
 
 // The initiator has what follows (PKT_NOT_RCVD); after ROD_OOO it may not.
-TEST_F(ReturnTxTest, PacketThatIsMissingAloneIsSentAgainAlone) {
+TEST_F(ReturnTxTest, PacketThatIsMissingAloneIsRetransmittedAlone) {
   for (int i = 0; i < 9; ++i) Ask(5);
   bench_.Run(40);
   Sent();
