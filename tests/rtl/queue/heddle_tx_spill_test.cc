@@ -577,7 +577,7 @@ TEST(TxSpillTest, AContextWithoutAnAreaTakesOneInTheNic) {
   Bench b(Seed(50));
   b.Start(0, 5, Area::kNic);
   b.Run(100);
-  // A ring that is full and goes on needs none.
+  // A ring that is full and proceeds needs none.
   Fill(&b, 4, 8);
   b.Run(200);
   EXPECT_EQ(b.dut->in_nic_o, 0u);
