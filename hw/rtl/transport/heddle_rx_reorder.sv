@@ -55,7 +55,7 @@ module heddle_rx_reorder
   localparam int unsigned Queued    = 32;    // Packets decided whose payload has not left.
   localparam int unsigned QueuedW   = $clog2(Queued) + 1;
   localparam int unsigned Patience  = 64;
-  // A packet is offered again when so many wait to leave: what is not waits here, not in heddle_rx_parser.
+  // A packet is offered again while no more than so many wait to leave: the others wait here, not in heddle_rx_parser.
   localparam int unsigned OfferedAhead = 2;
 
   function automatic logic [BeatW-1:0] Beats(input logic [13:0] bytes);
@@ -97,6 +97,8 @@ module heddle_rx_reorder
                        (verdict_i.decided && verdict_i.early && wants_q && denied_q == '1);
 
   // ----------------------------------------------------------------- offered again
+  logic               room;
+  logic [QueuedW-1:0] arrive_count, leave_count;
   assign expected_slot = expected_q[SlotW-1:0];
   assign passed_slot   = SlotW'(verdict_i.expected[SlotW-1:0] - 1'b1);
   assign due           = used_q && kept_q[expected_slot];
@@ -104,8 +106,7 @@ module heddle_rx_reorder
   assign taken         = pkt_valid_o && pkt_ready_i;
   assign taken_again   = taken && offered_q;
 
-  // Room in the queues of payload for the packet, and those that heddle_accept has.
-  logic room;
+  // The queues of payload have room for the packet, and those that heddle_accept has.
   assign pkt_valid_o = (offered_q || pkt_valid_i) && room;
   assign pkt_ready_o = pkt_ready_i && !offered_q && room;
 
@@ -183,7 +184,6 @@ module heddle_rx_reorder
   } move_t;
   move_t              arrives, leaves, arrive, leave;
   logic               arrive_valid, leave_valid, arrive_done, arrive_ready, leave_ready;
-  logic [QueuedW-1:0] arrive_count, leave_count;
   always_comb begin
     arrives.stored = verdict_i.keep;
     arrives.slot   = look_slot;
