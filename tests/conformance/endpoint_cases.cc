@@ -260,15 +260,7 @@ CONFORMANCE_TEST(EndpointTest, SelectiveFailureHasAnEntry, 165) {
   }
   Buffer received(b(), 8);
   fi_context2 context = {};
-  iovec part = {.iov_base = received.data(), .iov_len = received.size()};
-  void* desc = received.desc();
-  fi_msg message = {};
-  message.msg_iov = &part;
-  message.desc = &desc;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &context;
-  ASSERT_EQ(Post([&] { return fi_recvmsg(b().ep, &message, 0); }), 0);
+  ASSERT_EQ(ReceiveWithFlags(received, 0, &context), 0);
   ASSERT_EQ(fi_cancel(&b().ep->fid, &context), 0);
   const auto completion = Take(b().rx);
   ASSERT_TRUE(completion.has_value());

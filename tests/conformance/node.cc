@@ -313,6 +313,19 @@ ssize_t NodesTest::Receive(Buffer& buffer, void* context, fi_addr_t source) {
   });
 }
 
+ssize_t NodesTest::ReceiveWithFlags(Buffer& buffer, uint64_t flags,
+                                    void* context) {
+  iovec part = {.iov_base = buffer.data(), .iov_len = buffer.size()};
+  void* desc = buffer.desc();
+  fi_msg message = {};
+  message.msg_iov = &part;
+  message.desc = &desc;
+  message.iov_count = 1;
+  message.addr = FI_ADDR_UNSPEC;
+  message.context = context;
+  return Post([&] { return fi_recvmsg(b().ep, &message, flags); });
+}
+
 std::optional<Completion> NodesTest::Take(Queue& queue) {
   if (!WaitUntil([&] { return !queue.taken.empty(); })) {
     return std::nullopt;

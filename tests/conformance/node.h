@@ -165,6 +165,8 @@ class NodesTest : public ::testing::Test {
   ssize_t Send(Buffer& buffer, size_t bytes, void* context);
   ssize_t Receive(Buffer& buffer, void* context,
                   fi_addr_t source = FI_ADDR_UNSPEC);
+  // fi_recvmsg of the whole buffer, from any source.
+  ssize_t ReceiveWithFlags(Buffer& buffer, uint64_t flags, void* context);
   // The next completion of `queue`; empty at the deadline.
   std::optional<Completion> Take(Queue& queue);
   // Takes a completion that is no error and has this context.
