@@ -161,7 +161,10 @@ Section Loss(const Conditions& conditions) {
        rud,
        rod},
       {"SEND of 64 KiB", {.opcode = Opcode::kSend}, rud, rod},
-      {"READ of 64 KiB", {.opcode = Opcode::kRead}, read, read},
+      {"READ of 64 KiB",
+       {.opcode = Opcode::kRead, .operations = 1600},
+       read,
+       read},
   };
   Section section{
       .heading = Title("Loss",
