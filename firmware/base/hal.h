@@ -102,6 +102,7 @@ struct Board {
   uint8_t neighbour_tries = 0;      // Questions before one is called unknown.
   uint8_t prefix_length = 0;        // Of the link; 0: all addresses are on it.
   uint64_t key_secret = 0;          // What memory keys are hidden with.
+  uint64_t hash_key[3] = {};        // As in `TransportCfg`.
   uint64_t pdc_safety_ns = 0;       // Syn_Retx_Safety_Time.
   // Idle PDCs are closed after it, `dead_ns` at the latest; 0: `dead_ns`.
   uint64_t pdc_idle_ns = 0;

@@ -107,7 +107,8 @@ Status Port::WriteTransport(uint32_t dead_ticks, bool close) {
       .close = static_cast<uint8_t>(close ? 1 : 0),
       .tick_ns = static_cast<uint32_t>(board_.tick_ns),
       .dscp_trimmed = board_.dscp_trimmed,
-      .dscp_trimmed_lasthop = board_.dscp_trimmed_lasthop};
+      .dscp_trimmed_lasthop = board_.dscp_trimmed_lasthop,
+      .hash_key = {board_.hash_key[0], board_.hash_key[1], board_.hash_key[2]}};
   const Status status =
       tables_.Write(contract::Table::kTransport, 0, transport);
   // A NIC of contract 1.1 has no such table, and nothing that it would rule.

@@ -261,6 +261,9 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   board.pdc_idle_ns = 5'000'000;
   board.reorder = 7;
   board.congestion = true;
+  board.hash_key[0] = 0x11;
+  board.hash_key[1] = 0x22;
+  board.hash_key[2] = 0x33;
   ControlProgram program(bus_, switch_, object_memory_, board);
   program.Start();
   const auto entry = bus_.Table<contract::TransportCfg>(Table::kTransport, 0);
@@ -270,6 +273,8 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   EXPECT_EQ(entry.ack_every, 16);
   EXPECT_EQ(entry.congestion, 1);
   EXPECT_EQ(entry.tick_ns, board.tick_ns);
+  EXPECT_EQ(std::memcmp(entry.hash_key, board.hash_key, sizeof(entry.hash_key)),
+            0);
 }
 
 TEST_F(RegionTest, IdlePdcsCloseBeforeTheirTargetsForgetThem) {

@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 14;
+inline constexpr uint32_t kContractMinor = 15;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x3aea2b50be62614bull;
+inline constexpr uint64_t kContractHash = 0xe92156d6c9da022cull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -1844,7 +1844,8 @@ struct TransportCfg {
   uint8_t dscp_trimmed_lasthop = {};  // DSCP of packets that the last hop trimmed, 1 to 63; 0: none are. `dscp_trimmed` takes precedence.
   uint16_t rsvd1 = {};  // Zero.
   uint32_t rsvd2 = {};  // Zero.
-  uint64_t rsvd3[4] = {};  // Zero.
+  uint64_t hash_key[3] = {};  // Secret of the hashes by which a target finds the PDC of a packet, so that no peer chooses addresses that fill the sets of another. Any random bits; zero: a key that everybody has. The first that is not zero since a reset holds, once no target PDC is open. A device without such hashes ignores it.
+  uint64_t rsvd3 = {};  // Zero.
 
   bool operator==(const TransportCfg&) const = default;
 };
@@ -1862,7 +1863,8 @@ static_assert(offsetof(TransportCfg, dscp_trimmed) == 24);
 static_assert(offsetof(TransportCfg, dscp_trimmed_lasthop) == 25);
 static_assert(offsetof(TransportCfg, rsvd1) == 26);
 static_assert(offsetof(TransportCfg, rsvd2) == 28);
-static_assert(offsetof(TransportCfg, rsvd3) == 32);
+static_assert(offsetof(TransportCfg, hash_key) == 32);
+static_assert(offsetof(TransportCfg, rsvd3) == 56);
 
 // Completion queue, written by firmware.
 struct CqCfg {

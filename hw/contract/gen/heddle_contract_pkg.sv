@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd14;
-  localparam logic [63:0] ContractHash = 64'h3aea2b50be62614b;
+  localparam int unsigned ContractMinor = 32'd15;
+  localparam logic [63:0] ContractHash = 64'he92156d6c9da022c;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -1426,7 +1426,8 @@ package heddle_contract_pkg;
 
   // Behaviour of the transport beyond the times in `port_cfg`, written by firmware.
   typedef struct packed {
-    logic [3:0][63:0] rsvd3;
+    logic [63:0] rsvd3;
+    logic [2:0][63:0] hash_key;
     logic [31:0] rsvd2;
     logic [15:0] rsvd1;
     logic [7:0] dscp_trimmed_lasthop;

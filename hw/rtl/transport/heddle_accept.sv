@@ -12,7 +12,7 @@
 //          ROD, but the expected one each time. A duplicate is acknowledged again; all else is discarded and counted.
 // Listens: until the function listens (heddle_rx_queue), requests of an open PDC or with SYN are dropped without an
 //          answer; the initiator retransmits them.
-// Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
+// Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways, by a keyed hash. Without a free PDC:
 // NO_PDC_AVAIL, and the initiator of another one, the least used first, is asked to close it.
 // A closed PDC leaves a tombstone (heddle_tombstones): its SYNs are answered CLOSING.
 // Passes ACK and NACK on: of our own PDCs to the PDC unit, of target PDCs to heddle_return_tx.
@@ -124,24 +124,21 @@ module heddle_accept
   output logic             idle_o
 );
   // --------------------------------------------------- which PDC serves whom
-  // Four places for each PDC, in two tables with a hash each: the indices run out first.
+  // Four places for each PDC, in two tables with a hash each: the indices run out first. The key keeps peers from
+  // naming themselves so that they fill the sets of another.
   localparam int unsigned Tables = 2;
   localparam int unsigned Sets   = NumPdc / 2;
   localparam int unsigned Ways   = 4;
   localparam int unsigned SetW   = $clog2(Sets);
   localparam int unsigned WayW   = $bits(target_way_t);
 
-  // The set of each table, that of table 0 in the low bits.
-  function automatic logic [Tables*SetW-1:0] SetsOf(input logic [127:0] fa,
-                                                    input logic [15:0] spdcid);
-    logic [31:0] folded, mixed;
-    folded = fa[31:0] ^ fa[63:32] ^ fa[95:64] ^ fa[127:96] ^ {spdcid, spdcid};
-    mixed  = folded + {spdcid, 16'b0} + (folded << 3) + (folded << 10) + (folded << 17) +
-              (folded >> 15);
-    SetsOf = {SetW'(mixed >> (32 - SetW)) ^ SetW'(mixed >> (18 - SetW)),
-              folded[SetW-1:0] ^ folded[2*SetW-1:SetW] ^ folded[3*SetW-1:2*SetW] ^
-              folded[4*SetW-1:3*SetW] ^ SetW'(folded[31:4*SetW])};
-  endfunction
+  localparam int unsigned HashW  = Tables * SetW;
+  localparam int unsigned NameW  = 128 + 16;
+  localparam int unsigned KeyW   = NameW + HashW - 1;
+  // Until firmware writes another: of the fraction of pi.
+  localparam logic [191:0] DefaultKey = 192'h243f6a88_85a308d3_13198a2e_03707344_a4093822_299f31d0;
+
+  logic [PdcW:0] count_q;  // PDCs that are open.
 
   // ------------------------------------------------------------------ pipeline
   // Stage 0 reads the set, stage 1 the entry and the buffer, stage 2 decides. A packet
@@ -173,8 +170,21 @@ module heddle_accept
   logic [Tables-1:0]                       set_wen, set_error, set_ready;
   logic [Tables-1:0][SetW-1:0]             set, set_q;
   logic [Tables-1:0][Ways-1:0][WayW-1:0]   set_rdata, set_wdata, set_data_q, kept_ways;
-  assign set = job_q != JobNone ? SetsOf(entry.fa, entry.spdcid)
-                                : SetsOf(pkt_i.source_fa, pkt_i.spdcid);
+  logic [NameW-1:0]                        name;
+  logic [KeyW-1:0]                         key_q;
+  logic                                    keyed_q;
+  assign name = job_q != JobNone ? {entry.fa, entry.spdcid} : {pkt_i.source_fa, pkt_i.spdcid};
+  heddle_toeplitz #(.DataW(NameW), .HashW(HashW)) u_hash (.key_i(key_q), .data_i(name), .hash_o(set));
+  // Nothing may be in a set that the key after it does not lead to.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      key_q   <= DefaultKey[KeyW-1:0];
+      keyed_q <= 1'b0;
+    end else if (!keyed_q && transport_i.hash_key != '0 && count_q == '0 && !p0_take && !p1_valid_q && !p2_valid_q) begin
+      key_q   <= KeyW'(transport_i.hash_key);
+      keyed_q <= 1'b1;
+    end
+  end
   for (genvar t = 0; t < Tables; t++) begin : gen_table
     heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
       .clk_i, .rst_ni,
@@ -228,7 +238,7 @@ module heddle_accept
   logic grave_found, grave_room, graves_ready;
   heddle_tombstones u_tombstones (
     .clk_i, .rst_ni, .tick_i, .transport_i,
-    .look_i(p0_take), .fa_i(pkt_i.source_fa), .spdcid_i(pkt_i.spdcid),
+    .look_i(p0_take), .set_i({set[1][0], set[0]}), .fa_i(pkt_i.source_fa), .spdcid_i(pkt_i.spdcid),
     .start_i(pkt_i.psn - 32'(pkt_i.psn_offset)),
     .found_o(grave_found), .room_o(grave_room),
     .keep_i(p2_done && verdict.bury && transport_i.safety_ticks != '0),
@@ -374,8 +384,7 @@ module heddle_accept
     end
   end
 
-  logic [PdcW:0] count_q;  // Of them.
-  logic          opened, ended;
+  logic          opened, ended;  // One of them.
   assign opened = p2_done && verdict.create;
   assign ended  = (p2_done && verdict.close) || forget;
   assign open_o = count_q;

@@ -12,8 +12,9 @@ module heddle_tombstones
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
 #(
-  parameter int unsigned Sets = NumPdc,
-  parameter int unsigned Ways = 4
+  parameter  int unsigned Sets = NumPdc,
+  parameter  int unsigned Ways = 4,
+  localparam int unsigned SetW = $clog2(Sets)
 ) (
   input  logic clk_i,
   input  logic rst_ni,
@@ -22,6 +23,7 @@ module heddle_tombstones
   input  transport_cfg_t transport_i,
 
   input  logic           look_i,
+  input  logic [SetW-1:0] set_i,       // By a keyed hash of the next two.
   input  logic [127:0]   fa_i,
   input  logic [15:0]    spdcid_i,
   input  logic [31:0]    start_i,      // Start_PSN. With `look_i`, as the two before.
@@ -33,7 +35,6 @@ module heddle_tombstones
 
   output logic           ready_o
 );
-  localparam int unsigned SetW = $clog2(Sets);
   localparam int unsigned WayW = $clog2(Ways);
 
   typedef struct packed {
@@ -51,22 +52,21 @@ module heddle_tombstones
 
   logic [15:0]     fa_hash, fa_hash_q, spdcid_q;
   logic [31:0]     start_q;
-  logic [SetW-1:0] set, set_q;
+  logic [SetW-1:0] set_q;
   always_comb begin
     fa_hash = '0;
     for (int unsigned i = 0; i < 8; i++) fa_hash = {fa_hash[14:0], fa_hash[15]} ^ fa_i[16 * i +: 16];
-    set = SetW'(fa_hash ^ spdcid_i ^ (spdcid_i >> SetW));
   end
 
   logic [Ways-1:0][StoneW-1:0] stones, stones_d;
   logic                        sets_ready, unused_error;
   heddle_mem #(.Width(Ways * StoneW), .Depth(Sets)) u_sets (
     .clk_i, .rst_ni, .wen_i(keep_i), .waddr_i(set_q), .wdata_i(stones_d),
-    .raddr_i(look_i ? set : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o(sets_ready)
+    .raddr_i(look_i ? set_i : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o(sets_ready)
   );
   always_ff @(posedge clk_i) begin
     if (look_i) begin
-      set_q     <= set;
+      set_q     <= set_i;
       fa_hash_q <= fa_hash;
       spdcid_q  <= spdcid_i;
       start_q   <= start_i;
@@ -80,7 +80,7 @@ module heddle_tombstones
   for (genvar w = 0; w < Ways; w++) begin : gen_way
     heddle_ages #(.Num(Sets)) u_ages (
       .clk_i, .rst_ni, .now_i(now_q), .span_i(transport_i.safety_ticks),
-      .mark_i(keep_i && vacant == WayW'(w)), .mark_idx_i(set_q), .get_i(look_i), .get_idx_i(set),
+      .mark_i(keep_i && vacant == WayW'(w)), .mark_idx_i(set_q), .get_i(look_i), .get_idx_i(set_i),
       .young_o(young[w]), .ready_o(ages_ready[w])
     );
   end

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "hw/sim/base/clock.h"
 
@@ -74,6 +75,7 @@ firmware::Board DeviceBoard(const DeviceOptions& options,
   board.pdc_seed = static_cast<uint32_t>(base::RealtimeNs() / tick_ns) ^
                    static_cast<uint32_t>(getpid()) << 16;
   board.key_secret = Secret();
+  std::generate(std::begin(board.hash_key), std::end(board.hash_key), Secret);
   board.payload_mtu = static_cast<uint16_t>(options.wire.payload_mtu);
   board.slot = place.slot;
   board.write_errors = true;
