@@ -114,6 +114,8 @@ struct Board {
   // DSCPs of packets that the network trimmed, 1 to 63; 0: none are.
   uint8_t dscp_trimmed = 0;
   uint8_t dscp_trimmed_lasthop = 0;
+  // A bit for each DSCP that precedes others: EF and CS6 (RFC 4594, 2.3).
+  uint64_t urgent_dscps = uint64_t{1} << 46 | uint64_t{1} << 48;
 };
 
 }  // namespace heddle::firmware

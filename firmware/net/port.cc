@@ -108,7 +108,8 @@ Status Port::WriteTransport(uint32_t dead_ticks, bool close) {
       .tick_ns = static_cast<uint32_t>(board_.tick_ns),
       .dscp_trimmed = board_.dscp_trimmed,
       .dscp_trimmed_lasthop = board_.dscp_trimmed_lasthop,
-      .hash_key = {board_.hash_key[0], board_.hash_key[1], board_.hash_key[2]}};
+      .hash_key = {board_.hash_key[0], board_.hash_key[1], board_.hash_key[2]},
+      .urgent_dscps = board_.urgent_dscps};
   const Status status =
       tables_.Write(contract::Table::kTransport, 0, transport);
   // A NIC of contract 1.1 has no such table, and nothing that it would rule.

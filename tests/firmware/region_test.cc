@@ -261,6 +261,7 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   board.pdc_idle_ns = 5'000'000;
   board.reorder = 7;
   board.congestion = true;
+  board.urgent_dscps = 0x8000000000000001;
   board.hash_key[0] = 0x11;
   board.hash_key[1] = 0x22;
   board.hash_key[2] = 0x33;
@@ -271,6 +272,7 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   EXPECT_EQ(entry.idle_ticks, 5000U);
   EXPECT_EQ(entry.reorder, 7);
   EXPECT_EQ(entry.ack_every, 16);
+  EXPECT_EQ(entry.urgent_dscps, board.urgent_dscps);
   EXPECT_EQ(entry.congestion, 1);
   EXPECT_EQ(entry.tick_ns, board.tick_ns);
   EXPECT_EQ(std::memcmp(entry.hash_key, board.hash_key, sizeof(entry.hash_key)),

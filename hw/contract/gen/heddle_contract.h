@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 15;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xe92156d6c9da022cull;
+inline constexpr uint64_t kContractHash = 0x6b690f3fa6f27fa0ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -1845,7 +1845,7 @@ struct TransportCfg {
   uint16_t rsvd1 = {};  // Zero.
   uint32_t rsvd2 = {};  // Zero.
   uint64_t hash_key[3] = {};  // Secret of the hashes by which a target finds the PDC of a packet, so that no peer chooses addresses that fill the sets of another. Any random bits; zero: a key that everybody has. The first that is not zero since a reset holds, once no target PDC is open. A device without such hashes ignores it.
-  uint64_t rsvd3 = {};  // Zero.
+  uint64_t urgent_dscps = {};  // A bit for each DSCP whose packets precede those of others wherever PDCs take turns: up to seven for one of another, which also advances. Zero: none do. A device that has no such turns ignores it.
 
   bool operator==(const TransportCfg&) const = default;
 };
@@ -1864,7 +1864,7 @@ static_assert(offsetof(TransportCfg, dscp_trimmed_lasthop) == 25);
 static_assert(offsetof(TransportCfg, rsvd1) == 26);
 static_assert(offsetof(TransportCfg, rsvd2) == 28);
 static_assert(offsetof(TransportCfg, hash_key) == 32);
-static_assert(offsetof(TransportCfg, rsvd3) == 56);
+static_assert(offsetof(TransportCfg, urgent_dscps) == 56);
 
 // Completion queue, written by firmware.
 struct CqCfg {

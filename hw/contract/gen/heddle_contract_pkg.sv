@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd15;
-  localparam logic [63:0] ContractHash = 64'he92156d6c9da022c;
+  localparam logic [63:0] ContractHash = 64'h6b690f3fa6f27fa0;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -1426,7 +1426,7 @@ package heddle_contract_pkg;
 
   // Behaviour of the transport beyond the times in `port_cfg`, written by firmware.
   typedef struct packed {
-    logic [63:0] rsvd3;
+    logic [63:0] urgent_dscps;
     logic [2:0][63:0] hash_key;
     logic [31:0] rsvd2;
     logic [15:0] rsvd1;

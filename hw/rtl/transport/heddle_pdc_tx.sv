@@ -224,8 +224,13 @@ module heddle_pdc_tx
     may_send = (can_send_q & ~closed_window & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
-  heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
-    .clk_i, .rst_ni, .valid_i(may_send), .take_i(ev == EvSend),
+  logic [NumPdc-1:0] urgent_q;  // PDCs of a DSCP that is.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)           urgent_q <= '0;
+    else if (ev == EvOpen) urgent_q[open_pdc_i] <= transport_i.urgent_dscps[open_peer_i.dscp];
+  end
+  heddle_class_pick #(.NumSrc(NumPdc)) u_next_pdc (
+    .clk_i, .rst_ni, .valid_i(may_send), .urgent_i(urgent_q), .take_i(ev == EvSend),
     .valid_o(send_any), .idx_o(send_pdc)
   );
 

@@ -132,8 +132,16 @@ module heddle_return_tx
     may_send = can_send_q & ~closed_window;
     if (moves_q) may_send[pdc_q] = 1'b0;
   end
-  heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
-    .clk_i, .rst_ni, .valid_i(may_send), .take_i(ev == EvSend),
+  logic [NumPdc-1:0] urgent_q;  // PDCs of a DSCP that is.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      urgent_q <= '0;
+    end else if (ev == EvJob && job_i.open && !job_i.close) begin
+      urgent_q[job_i.pdc] <= transport_i.urgent_dscps[job_i.route.dscp];
+    end
+  end
+  heddle_class_pick #(.NumSrc(NumPdc)) u_next_pdc (
+    .clk_i, .rst_ni, .valid_i(may_send), .urgent_i(urgent_q), .take_i(ev == EvSend),
     .valid_o(send_any), .idx_o(send_pdc)
   );
 

@@ -37,6 +37,7 @@ struct BareEndpointOptions {
   bool spill = false;          // The transmit context has a spill area.
   uint64_t spill_iova = 0;     // Instead of the endpoint's own.
   bool early_release = false;  // Without one: the NIC may use its memory.
+  uint8_t traffic_class = 0;   // DSCP of its transmit context.
 };
 
 // Counters of a bare endpoint, in the order of its cells.
