@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic classes: packets of urgent DSCPs precede those of others.
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
