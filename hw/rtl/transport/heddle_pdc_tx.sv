@@ -156,6 +156,7 @@ module heddle_pdc_tx
     sack_t           sack;       // RUD; ROD: `told`, with `single`.
     logic            single;     // ROD: of a pass, only what NACKs named is retransmitted.
     logic [DueW-1:0] due;        // Packets of return data that will come.
+    logic            full;       // As many as may be; until two fewer are.
     logic            ask;        // The control packet that waits is an ACK Request, not a Clear Command.
     logic [RangeW-1:0] range;    // ROD: MP_Range of the target - 1, in units of RangeUnit.
   } pdc_t;
@@ -559,13 +560,13 @@ module heddle_pdc_tx
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
   assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] && !closed_window[pdc_q] &&
-                    ((pending[pdc_q] && !(asks && fresh && (s.due >= due_limit || (gaps_i[pdc_q] && s.due != '0)))) ||
+                    ((pending[pdc_q] && !(asks && fresh && (s.full || (gaps_i[pdc_q] && s.due != '0)))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
   logic clear_now, clear_due, control_now, full_d, owed_d;
-  assign full_d    = d.due >= due_limit && d.nxt == d.top;
+  assign full_d    = d.full && d.nxt == d.top;
   assign owed_d    = d.due != '0 && d.nxt == d.top;  // It requests no more while there is a gap.
   assign clear_now = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing;
   // The window is known one stage later.
@@ -853,7 +854,9 @@ module heddle_pdc_tx
       walk_d.status = end_status;
       walk_d.detail = end_detail;
     end
-    out = d.nxt - d.una;
+    // Requests at the limit leave in pairs, of which the second one requests an ACK, which takes the place of data.
+    d.full = d.due >= due_limit || (s.full && d.due > due_limit - DueW'(2));
+    out    = d.nxt - d.una;
   end
   assign state_wen = ev_q != EvNone;
 
