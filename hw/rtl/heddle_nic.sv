@@ -890,6 +890,7 @@ module heddle_nic
   logic [PdcW-1:0]  reorder_pdc;
   reorder_t         reorder;
   reorder_verdict_t reorder_verdict;
+  rx_packet_t       decided_pkt;
   heddle_rx_reorder #(.DataW(DataW)) u_rx_reorder (
     .clk_i, .rst_ni,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
@@ -897,13 +898,14 @@ module heddle_nic
     .pkt_valid_o(rxr_valid), .pkt_ready_i(rxr_ready), .pkt_o(rxr),
     .pay_valid_o(rxrp_valid), .pay_ready_i(rxrp_ready), .pay_data_o(rxrp_data),
     .look_pkt_i(back_pkt), .look_pdc_i(reorder_pdc), .look_o(reorder), .verdict_i(reorder_verdict),
+    .decided_pkt_i(decided_pkt),
     .idle_o(idle_reorder)
   );
 
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns), .tick_i,
     .pkt_valid_i(rxr_valid), .pkt_ready_o(rxr_ready), .pkt_i(rxr),
-    .reorder_pdc_o(reorder_pdc), .reorder_i(reorder), .reorder_o(reorder_verdict),
+    .reorder_pdc_o(reorder_pdc), .reorder_i(reorder), .reorder_o(reorder_verdict), .decided_pkt_o(decided_pkt),
     .look_rel_o(look_rel), .look_job_o(look_job_id),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_miss_i(look_miss),
     .look_ctx_i(look_ctx),

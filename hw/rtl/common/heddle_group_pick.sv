@@ -48,10 +48,16 @@ module heddle_group_pick #(
   assign valid_o = members_q != '0;
   assign idx_o   = {group_q, member};
 
+  // Whom a take or a drop removes, found beside the choice of the group.
+  logic [Group-1:0] taken, dropped;
+  logic             drops_own, drops_next;
   always_comb begin
-    members = valid_o ? members_q : group_valid ? groups[group] : '0;
-    if (valid_o && take_i) members[member] = 1'b0;
-    if (drop_i && drop_idx_i[IdxW-1:MemberW] == (valid_o ? group_q : group)) members[drop_idx_i[MemberW-1:0]] = 1'b0;
+    taken      = take_i ? Group'(1) << member : '0;
+    dropped    = Group'(1) << drop_idx_i[MemberW-1:0];
+    drops_own  = drop_i && drop_idx_i[IdxW-1:MemberW] == group_q;
+    drops_next = drop_i && drop_idx_i[IdxW-1:MemberW] == group;
+    if (valid_o) members = members_q & ~taken & ~(drops_own ? dropped : '0);
+    else         members = (group_valid ? groups[group] : '0) & ~(drops_next ? dropped : '0);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -38,10 +38,11 @@ module heddle_rx_reorder
   input  logic             pay_ready_i,
   output logic [DataW-1:0] pay_data_o,
 
-  input  rx_packet_t       look_pkt_i,      // heddle_accept: its packet, until it has decided;
+  input  rx_packet_t       look_pkt_i,      // heddle_accept: the packet that it decides in the next cycle, after those before it,
   input  logic [PdcW-1:0]  look_pdc_i,      // of this PDC.
-  output reorder_t         look_o,          // In the same cycle; valid until the decision.
-  input  reorder_verdict_t verdict_i,
+  output reorder_t         look_o,          // In the same cycle.
+  input  reorder_verdict_t verdict_i,       // In the order of the packets,
+  input  rx_packet_t       decided_pkt_i,   // of this one.
 
   output logic             idle_o
 );
@@ -70,15 +71,23 @@ module heddle_rx_reorder
   logic [Slots-1:0]            kept_q, filling_q, draining_q;
   logic [$clog2(Patience)-1:0] denied_q;
 
-  // The packet that heddle_accept has is one of these, if `again_q`.
+  // heddle_accept has one of these, if `again_q`; it has up to two packets that it has not decided.
   logic             again_q, offered_q, wants_q;
-  logic [SlotW-1:0] again_slot_q, offered_slot_q;
+  logic [SlotW-1:0] offered_slot_q;
+  typedef struct packed {
+    logic             again;
+    logic [SlotW-1:0] slot;
+  } undecided_t;
+  undecided_t       entered, oldest;
+  logic             undecided, undecided_ready;
+  logic [1:0]       undecided_count;
 
   logic             keep, drop, due, taken, taken_again, begin_offer, fill_done, out_done;
-  logic [SlotW-1:0] look_slot, expected_slot, passed_slot;
+  logic [SlotW-1:0] look_slot, decided_slot, expected_slot, passed_slot;
   logic [13:0]      look_bytes;
   logic             long_enough, fits, is_read;
   assign look_slot   = look_pkt_i.psn[SlotW-1:0];
+  assign decided_slot = decided_pkt_i.psn[SlotW-1:0];
   assign is_read     = look_pkt_i.opcode == SesOpcodeRead;
   assign look_bytes  = is_read ? look_pkt_i.read_bytes : look_pkt_i.payload_bytes;
   assign long_enough = look_bytes >= 14'(KeptBytes) || !look_pkt_i.som;
@@ -86,12 +95,12 @@ module heddle_rx_reorder
   always_comb begin
     look_o.mine = used_q && pdc_q == look_pdc_i;
     look_o.next = next_q;
-    look_o.room = (!used_q || look_o.mine) && !again_q && !look_pkt_i.syn && long_enough && fits &&
+    look_o.room = (!used_q || look_o.mine) && !oldest.again && !look_pkt_i.syn && long_enough && fits &&
                   !kept_q[look_slot] && !filling_q[look_slot] && !draining_q[look_slot];
   end
 
   logic has_payload;
-  assign has_payload = look_pkt_i.payload_bytes != '0;
+  assign has_payload = decided_pkt_i.payload_bytes != '0;
   assign keep        = verdict_i.decided && verdict_i.keep;
   assign drop        = (verdict_i.ended && verdict_i.pdc == pdc_q) ||
                        (verdict_i.decided && verdict_i.early && wants_q && denied_q == '1);
@@ -105,6 +114,11 @@ module heddle_rx_reorder
   assign begin_offer   = due && !offered_q && !again_q && leave_count <= QueuedW'(OfferedAhead);
   assign taken         = pkt_valid_o && pkt_ready_i;
   assign taken_again   = taken && offered_q;
+  assign entered       = {offered_q, offered_slot_q};
+  heddle_fifo #(.Width($bits(undecided_t)), .Depth(2)) u_undecided (
+    .clk_i, .rst_ni, .valid_i(taken), .ready_o(undecided_ready), .data_i(entered),
+    .valid_o(undecided), .ready_i(verdict_i.decided), .data_o(oldest), .count_o(undecided_count)
+  );
 
   // The queues of payload have room for the packet, and those that heddle_accept has.
   assign pkt_valid_o = (offered_q || pkt_valid_i) && room;
@@ -113,7 +127,7 @@ module heddle_rx_reorder
   rx_packet_t record;
   logic       unused_record_error, unused_record_ready;
   heddle_mem #(.Width($bits(rx_packet_t)), .Depth(Slots), .Init(1'b0)) u_records (
-    .clk_i, .rst_ni, .wen_i(keep), .waddr_i(look_slot), .wdata_i(look_pkt_i),
+    .clk_i, .rst_ni, .wen_i(keep), .waddr_i(decided_slot), .wdata_i(decided_pkt_i),
     .raddr_i(offered_q ? offered_slot_q : expected_slot), .rdata_o(record),
     .error_o(unused_record_error), .ready_o(unused_record_ready)
   );
@@ -129,8 +143,8 @@ module heddle_rx_reorder
       again_q    <= 1'b0;
       offered_q  <= 1'b0;
     end else begin
-      if (taken) again_q <= offered_q;
-      else if (verdict_i.decided) again_q <= 1'b0;
+      if (taken_again)                            again_q <= 1'b1;
+      else if (verdict_i.decided && oldest.again) again_q <= 1'b0;
       if (begin_offer) begin
         offered_q                 <= 1'b1;
         kept_q[expected_slot]     <= 1'b0;
@@ -138,7 +152,7 @@ module heddle_rx_reorder
       end else if (taken_again) begin
         offered_q <= 1'b0;
       end
-      if (verdict_i.decided && again_q && !has_payload) draining_q[again_slot_q] <= 1'b0;
+      if (verdict_i.decided && oldest.again && !has_payload) draining_q[oldest.slot] <= 1'b0;
       if (read_done) draining_q[reads.slot]  <= 1'b0;
       if (fill_done) filling_q[arrive.slot] <= 1'b0;
 
@@ -148,9 +162,9 @@ module heddle_rx_reorder
         denied_q            <= '0;
       end
       if (keep) begin
-        used_q               <= 1'b1;
-        kept_q[look_slot]    <= 1'b1;
-        filling_q[look_slot] <= has_payload;
+        used_q                  <= 1'b1;
+        kept_q[decided_slot]    <= 1'b1;
+        filling_q[decided_slot] <= has_payload;
         if (!used_q) denied_q <= '0;
       end else if (verdict_i.decided && verdict_i.early && wants_q) begin
         denied_q <= denied_q + 1'b1;
@@ -163,14 +177,13 @@ module heddle_rx_reorder
   end
 
   logic [31:0] farther;
-  assign farther = look_pkt_i.psn - next_q;
+  assign farther = decided_pkt_i.psn - next_q;
   always_ff @(posedge clk_i) begin
     if (begin_offer) offered_slot_q <= expected_slot;
-    if (taken)       again_slot_q   <= offered_slot_q;
     wants_q <= used_q && pdc_q != look_pdc_i && long_enough && fits;
     if (keep) begin
       pdc_q <= verdict_i.pdc;
-      if (!used_q || !farther[31]) next_q <= look_pkt_i.psn + 32'd1;
+      if (!used_q || !farther[31]) next_q <= decided_pkt_i.psn + 32'd1;
     end
     if (keep || (verdict_i.moved && verdict_i.pdc == pdc_q)) expected_q <= verdict_i.expected;
   end
@@ -186,20 +199,21 @@ module heddle_rx_reorder
   logic               arrive_valid, leave_valid, arrive_done, arrive_ready, leave_ready;
   always_comb begin
     arrives.stored = verdict_i.keep;
-    arrives.slot   = look_slot;
-    arrives.beats  = Beats(look_pkt_i.payload_bytes);
+    arrives.slot   = decided_slot;
+    arrives.beats  = Beats(decided_pkt_i.payload_bytes);
     leaves         = arrives;
-    leaves.stored  = again_q;
-    leaves.slot    = again_slot_q;
+    leaves.stored  = oldest.again;
+    leaves.slot    = oldest.slot;
   end
   heddle_fifo #(.Width($bits(move_t)), .Depth(Queued)) u_arrives (
-    .clk_i, .rst_ni, .valid_i(verdict_i.decided && has_payload && !again_q), .ready_o(arrive_ready), .data_i(arrives),
+    .clk_i, .rst_ni, .valid_i(verdict_i.decided && has_payload && !oldest.again), .ready_o(arrive_ready), .data_i(arrives),
     .valid_o(arrive_valid), .ready_i(arrive_done), .data_o(arrive), .count_o(arrive_count)
   );
   heddle_fifo #(.Width($bits(move_t)), .Depth(Queued)) u_leaves (
     .clk_i, .rst_ni, .valid_i(verdict_i.decided && has_payload && !verdict_i.keep), .ready_o(leave_ready), .data_i(leaves),
     .valid_o(leave_valid), .ready_i(out_done), .data_o(leave), .count_o(leave_count)
   );
+  // For those that are undecided, and the next.
   assign room = arrive_count <= QueuedW'(Queued - 3) && leave_count <= QueuedW'(Queued - 3);
 
   // Payload to keep is written as it comes.
@@ -222,7 +236,7 @@ module heddle_rx_reorder
   logic [2:0]         read_count;
   logic [AheadW-1:0]  ahead_count;
   heddle_fifo #(.Width($bits(move_t)), .Depth(4)) u_reads (
-    .clk_i, .rst_ni, .valid_i(verdict_i.decided && has_payload && again_q), .ready_o(read_ready), .data_i(leaves),
+    .clk_i, .rst_ni, .valid_i(verdict_i.decided && has_payload && oldest.again), .ready_o(read_ready), .data_i(leaves),
     .valid_o(read_valid), .ready_i(read_done), .data_o(reads), .count_o(read_count)
   );
   assign read      = read_valid && !filling_q[reads.slot] &&
@@ -259,12 +273,14 @@ module heddle_rx_reorder
   assign idle_o = !arrive_valid && !leave_valid && !offered_q && !again_q && !due;
 
   logic unused_bits;
-  assign unused_bits = ^{unused_record_error, unused_record_ready, unused_data_error, unused_data_ready, look_pkt_i, farther, read_count, reads, leave};
+  assign unused_bits = ^{unused_record_error, unused_record_ready, unused_data_error, unused_data_ready, look_pkt_i, decided_pkt_i, farther, read_count, undecided, undecided_ready, undecided_count, reads, leave};
 
-  `HEDDLE_ASSERT(ArrivesHasRoom_A, verdict_i.decided && has_payload && !again_q |-> arrive_ready)
+  `HEDDLE_ASSERT(ArrivesHasRoom_A, verdict_i.decided && has_payload && !oldest.again |-> arrive_ready)
   `HEDDLE_ASSERT(LeavesHasRoom_A, verdict_i.decided && has_payload && !verdict_i.keep |-> leave_ready)
-  `HEDDLE_ASSERT(ReadsHaveRoom_A, verdict_i.decided && has_payload && again_q |-> read_ready)
+  `HEDDLE_ASSERT(ReadsHaveRoom_A, verdict_i.decided && has_payload && oldest.again |-> read_ready)
+  `HEDDLE_ASSERT(DecidesWhatEntered_A, verdict_i.decided |-> undecided)
+  `HEDDLE_ASSERT(TwoUndecided_A, taken |-> undecided_ready)
   `HEDDLE_ASSERT(ReadAheadHasRoom_A, reading_q |-> ahead_ready)
-  `HEDDLE_ASSERT(KeptOnce_A, keep |-> !again_q && !kept_q[look_slot] && !filling_q[look_slot] && !draining_q[look_slot])
+  `HEDDLE_ASSERT(KeptOnce_A, keep |-> !oldest.again && !kept_q[decided_slot] && !filling_q[decided_slot] && !draining_q[decided_slot])
   `HEDDLE_ASSERT(KeptOfOne_A, keep |-> !used_q || verdict_i.pdc == pdc_q)
 endmodule

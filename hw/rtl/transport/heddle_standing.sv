@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a target PDC stands: what an ACK of it may say at any time. Combinational.
+// How a target PDC stands: what an ACK of it holds at any time, as far as heddle_cack allows. Combinational.
 //
-// Held:   an ACK acknowledges everything accepted, but not a packet whose error answer the initiator has
-//         not cleared yet (UET 2.15), nor one whose data is not visible yet, nor what is behind.
 // Error:  the stored error answer goes with every ACK that reaches up to it, so that a lost one is
 //         repeated by whatever asks next. Otherwise a default response.
 // Selective: of an unordered PDC, to a SYN and with congestion control, it is an ACK_CC whose bitmap has all that came, what is
@@ -17,16 +15,12 @@ module heddle_standing
   input  response_t   rsp_i,    // Addresses of the answer.
   input  logic        syn_i,    // To a packet that may have opened the PDC: the answer states how far it may go.
   input  logic        ruled_i,  // Congestion control: the answer says what came, and that it came just now.
-  output logic [31:0] cack_o,
+  input  logic [31:0] cack_i,   // heddle_cack, of this entry.
+  input  logic        to_error_i,
   output response_t   rsp_o
 );
-  logic [31:0] stored, base;
-  assign stored = (entry_i.stored ? entry_i.stored_psn : entry_i.expected) - 32'd1;
-  assign base   = entry_i.hidden_base - stored;
-  assign cack_o = entry_i.hidden && base[31] ? entry_i.hidden_base : stored;
-
-  logic [31:0] held_back;  // PSNs between `cack_o` and the expected one.
-  assign held_back = entry_i.expected - 32'd1 - cack_o;
+  logic [31:0] held_back;  // PSNs between `cack_i` and the expected one: expected - 1 - cack.
+  assign held_back = entry_i.expected + ~cack_i;
 
   logic [31:0] rounded;
   assign rounded = entry_i.received + 32'd255;
@@ -34,7 +28,7 @@ module heddle_standing
   always_comb begin
     rsp_o            = rsp_i;
     rsp_o.kind       = ResponseAck;
-    rsp_o.cack       = cack_o;
+    rsp_o.cack       = cack_i;
     rsp_o.rod        = !entry_i.rud;
     if (entry_i.rud || ruled_i || syn_i) begin
       rsp_o.cc          = 1'b1;
@@ -47,7 +41,7 @@ module heddle_standing
     end
     rsp_o.ack_offset = '0;
     rsp_o.response   = SesResponseDefaultResponse;
-    if (entry_i.stored && cack_o == stored) begin
+    if (to_error_i) begin
       rsp_o.ack_offset  = 16'd1;
       rsp_o.req         = AckReqClear;
       rsp_o.response    = SesResponseResponse;
@@ -58,5 +52,5 @@ module heddle_standing
   end
 
   logic unused_bits;
-  assign unused_bits = ^{entry_i, base, rounded[7:0]};
+  assign unused_bits = ^{entry_i, rounded[7:0]};
 endmodule

@@ -5,8 +5,7 @@
 // Sure:    a PDC closed within safety_ticks is found. Others are not, but for one chance in 2^64: what
 //          is kept of the source address is a hash, and being found wrongly costs a SYN another try.
 // Bounded: a PDC may be closed, once for each `look_i`, only while `room_o` grants its tombstone a place.
-// Latency: answers about the PDC named with `look_i` are valid from the next cycle on, until
-//          another is named.
+// Latency: answers about the PDC named with `look_i` are valid in the next cycle.
 
 module heddle_tombstones
   import heddle_contract_pkg::*;
@@ -30,7 +29,7 @@ module heddle_tombstones
   output logic           found_o,
   output logic           room_o,
 
-  input  logic           keep_i,       // The PDC named last is closed; `room_o` is high.
+  input  logic           keep_i,       // The PDC named last is closed; `room_o` was high, two cycles before or more.
   input  logic [31:0]    keep_start_i, // Its Start_PSN.
 
   output logic           ready_o
@@ -58,12 +57,17 @@ module heddle_tombstones
     for (int unsigned i = 0; i < 8; i++) fa_hash = {fa_hash[14:0], fa_hash[15]} ^ fa_i[16 * i +: 16];
   end
 
-  logic [Ways-1:0][StoneW-1:0] stones, stones_d;
-  logic                        sets_ready, unused_error;
-  heddle_mem #(.Width(Ways * StoneW), .Depth(Sets)) u_sets (
-    .clk_i, .rst_ni, .wen_i(keep_i), .waddr_i(set_q), .wdata_i(stones_d),
-    .raddr_i(look_i ? set_i : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o(sets_ready)
-  );
+  logic [Ways-1:0][StoneW-1:0] stones;
+  logic [Ways-1:0]             sets_ready, unused_error;
+  tombstone_t                  stone, kept;
+  logic [WayW-1:0]             vacant, vacant_q;
+  assign kept = {fa_hash_q, spdcid_q, keep_start_i};
+  for (genvar w = 0; w < Ways; w++) begin : gen_stone
+    heddle_mem #(.Width(StoneW), .Depth(Sets)) u_stones (
+      .clk_i, .rst_ni, .wen_i(keep_i && vacant_q == WayW'(w)), .waddr_i(set_q), .wdata_i(kept),
+      .raddr_i(set_i), .rdata_o(stones[w]), .error_o(unused_error[w]), .ready_o(sets_ready[w])
+    );
+  end
   always_ff @(posedge clk_i) begin
     if (look_i) begin
       set_q     <= set_i;
@@ -74,17 +78,15 @@ module heddle_tombstones
   end
 
   // A tombstone stands as long as it is young.
-  tombstone_t      stone, kept;
-  logic [WayW-1:0] vacant;
   logic [Ways-1:0] young, ages_ready;
   for (genvar w = 0; w < Ways; w++) begin : gen_way
     heddle_ages #(.Num(Sets)) u_ages (
       .clk_i, .rst_ni, .now_i(now_q), .span_i(transport_i.safety_ticks),
-      .mark_i(keep_i && vacant == WayW'(w)), .mark_idx_i(set_q), .get_i(look_i), .get_idx_i(set_i),
+      .mark_i(keep_i && vacant_q == WayW'(w)), .mark_idx_i(set_q), .get_i(look_i), .get_idx_i(set_i),
       .young_o(young[w]), .ready_o(ages_ready[w])
     );
   end
-  assign ready_o = sets_ready && (&ages_ready);
+  assign ready_o = (&sets_ready) && (&ages_ready);
 
   always_comb begin
     found_o = 1'b0;
@@ -100,9 +102,9 @@ module heddle_tombstones
         found_o = 1'b1;
       end
     end
-    kept             = {fa_hash_q, spdcid_q, keep_start_i};
-    stones_d         = stones;
-    stones_d[vacant] = kept;
+  end
+  always_ff @(posedge clk_i) begin
+    vacant_q <= vacant;
   end
 
   logic unused;

@@ -187,31 +187,138 @@ package heddle_transport_pkg;
     logic [31:0]        now;      // ns, wraps.
   } nscc_event_t;
 
-  // What becomes of a packet at the target, with all it changes. Valid for one packet.
+  // ----------------------------------------------------------- heddle_accept
+  // Jobs that no packet requests pass through the stages in place of a packet.
+  typedef enum logic [2:0] {
+    JobNone   = 3'd0,
+    JobAck    = 3'd1,  // Sends the ACK that was put off, or waited for visible data.
+    JobForget = 3'd2,  // Ends the PDC.
+    JobAsk    = 3'd3,  // Asks the initiator to close it.
+    JobMark   = 3'd4,  // Marks its message if the context is gone.
+    JobBack   = 3'd5,  // Sends an ACK that heddle_return_rx put off: of none of these PDCs.
+    JobClose  = 3'd6   // As JobAsk, in the midst of a message too.
+  } target_job_e;
+
+  typedef enum logic [3:0] {
+    OutcomeDrop,        // No answer, no change.
+    OutcomeForward,     // ACK or NACK for one of our PDCs.
+    OutcomeStrange,     // NACK without PDC.
+    OutcomeOutside,     // NACK, no change.
+    OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
+    OutcomeQuiet,       // After a gap that was reported.
+    OutcomeReorder,     // Kept until it is the expected one.
+    OutcomeClear,
+    OutcomeDuplicate,
+    OutcomeAccept,
+    OutcomeQuery,
+    OutcomeTell,        // An answer that has no news of packets.
+    OutcomeClose,
+    OutcomeForget,      // The PDC is gone; the initiator is not answered.
+    OutcomeJob          // Another job than that.
+  } accept_outcome_e;
+
+  // A packet by itself, to its PDC and to its message, before anything is reserved (heddle_accept_class).
   typedef struct packed {
-    logic               respond;
-    response_t          rsp;
-    logic               place;
-    place_t             record;
-    logic               hand;      // A return job, with the record.
-    return_job_t        job;
-    logic               forward;   // ACK or NACK for one of our PDCs.
-    ack_event_t         ack;
-    logic               heard;     // From the PDC's initiator.
-    logic               write;     // The entry becomes `entry`.
-    target_pdc_t        entry;
-    logic               keep;      // The message of the table becomes `message`.
-    target_message_t    message;
-    logic               reap;      // The messages of the table have to end before the PDC may be closed.
-    logic               create;    // The PDC is new: it takes its way and its index.
-    logic               close;     // The PDC is gone: it leaves them.
-    logic               bury;      // It leaves a tombstone.
-    logic               full;      // A SYN was refused for want of a PDC.
-    logic               reorder;   // heddle_rx_reorder keeps the packet.
-    logic               take;      // A receive buffer.
-    logic               credit;    // A completion credit.
+    logic               settled;    // `outcome` is final, with `code` and `stat`.
+    accept_outcome_e    outcome;
+    nack_code_e         code;
     logic [NumStat-1:0] stat;
-  } verdict_t;
+    target_job_e        job;        // No packet.
+    logic               defers;     // It has to come again: its message is
+    logic [TableMessageW-1:0] first;  // the first of the table.
+    logic               trimmed;
+    logic               trim_named; // Trimmed: of an open PDC of its sender.
+    logic               is_request, is_nack, is_ask, is_query, is_close, is_clear, is_probe, is_ack;
+    logic               is_send, is_rma, is_read, is_no_op, bare, sized, other_ver;  // The last but one: a NO_OP that is not empty.
+    logic               fresh;      // It opens its PDC.
+    logic [15:0]        tpdcid;     // The PDC's.
+    logic               may_clear;  // It clears up to
+    logic [31:0]        clear_psn;  // this PSN.
+    logic [31:0]        ahead;      // PSN - the one expected.
+    logic               in_window, duplicate, expected, early, jumps;
+    logic [PdcWindow-1:0] marked;   // PSNs from the expected one on that have come with it.
+    logic               in_use;     // Its place in the table has a message,
+    logic               in_table;   // which is its own.
+    logic               held, stale, same, discards, alone;
+    logic               mismatch;   // It contradicts its message.
+    logic               length_ok;
+    logic [31:0]        base;       // Offset of its bytes in the message.
+    logic [31:0]        reach;
+    logic [13:0]        part;       // Bytes that it carries or requests.
+    logic [1:0]         part_log2;
+    logic               past_last;  // The message has its eom packet, and this is not one before that.
+    logic               unlooked;   // An old SYN, from before the PDC was acknowledged: the table was not read for it.
+    logic               look_hit;
+    return_code_e       look_miss;
+    logic               job_ok, ctx_ok;  // Its JobID is the context's; its context is the message's.
+    return_code_e       region_code;
+    logic               region_ok;
+    logic               asks, reports, told;
+    logic               may_open;   // It is fresh, and opens its PDC, if that was not closed not long ago:
+    logic               closed;
+    logic               grave;      // A tombstone of its PDC has a place.
+  } accept_class_t;
+
+  // The decision, with all that the packet needs at hand (heddle_accept_outcome).
+  typedef struct packed {
+    accept_outcome_e    outcome;
+    nack_code_e         code;
+    logic [NumStat-1:0] stat;
+    return_code_e       refusal;
+    logic               starts, ignored, broken, withdrawn, brief, tabled, serves;
+    logic               clears;
+    logic               stored;     // An error answer is kept still.
+    logic               write;      // The entry changes,
+    logic               plain;      // but only as after a message of one packet that was accepted.
+    logic               idles;      // Plain: no message is open then.
+    logic               keep;       // The message of the table changes.
+    logic               take;       // A receive buffer.
+    logic               credit;     // A completion credit.
+    logic               reported;
+    rod_gap_t           gap, gap_closed;
+    trim_e              lost;       // With an accepted packet: the next one, which was trimmed, is not on its way.
+    logic               gap_before, alone_missing;
+    logic [31:0]        missing;    // First PSN missing before one that is reordered.
+    logic [RxW-1:0]     ctx;        // The message's.
+    logic               ends, may_end;     // The message ends with it; if nothing before the eom packet is missing.
+    logic [31:0]        last;       // RUD: PSN of that, if it has come.
+    logic               succeeds;   // If it ends, well.
+    logic               hides, may_hide;  // The answer waits until its writes are visible; if it ends well.
+    logic [31:0]        expected;   // The PDC's next one, if it is accepted.
+    logic [$clog2(PdcWindow):0] run;
+    logic               gaps;       // RUD: a PSN before or after it is missing.
+    logic               whole;      // The message has all its bytes with this packet.
+    logic               pieces;     // RUD: the packet is one of a message whose packets come in any order.
+    logic               sound;      // It adds to its message what its initiator means.
+  } accept_decision_t;
+
+  // Effect of the packet on its PDC (heddle_accept_entry).
+  typedef struct packed {
+    logic               heard;      // From the PDC's initiator.
+    logic               write;      // The entry changes.
+    logic               keep;       // The message of the table changes.
+    logic               create;     // The PDC is new: it takes its way and its index.
+    logic               close;      // The PDC is gone: it leaves them.
+    logic               bury;       // It leaves a tombstone.
+    logic               full;       // A SYN was refused for want of a PDC.
+    logic               reap;       // The messages of the table have to end before the PDC may be closed.
+    logic               hand;       // A return job, with the record.
+    logic               owes;       // With write: the PDC has an ACK to send later.
+    logic               respond;
+    logic               place;      // A record leaves; heddle_accept_answer adds those that only count.
+    logic               refuses_next;  // The answer is a NACK of the next packet, which was trimmed.
+    logic               opens_return;  // First data of the return direction.
+    logic               names;      // The answer names the packet's PSN.
+    logic               repeats;    // It repeats the code of the message.
+    logic               takes;      // The packet is accepted as its initiator means it.
+    logic               fills;      // Its payload goes to the buffer.
+    logic               table_open; // Its place in the table has a message afterwards.
+    logic               first, hides, ends, returned, failed, tells, held_credit;
+    logic [31:0]        last;       // PSN of the message's eom packet, if it has come.
+    count_t             count;
+    logic [15:0]        waited;     // Since the packet before; 128 ns.
+    logic [NumStat-1:0] stat;
+  } accept_effect_t;
 
   // How many of 8 bits are set, in two LUTs in a row: of 4 each, then the sum. Adders would be carry chains.
   function automatic logic [2:0] ones_of_4(logic [3:0] bits);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a packet at the receiving end of a PDC: accepted, refused,
-// answered, dropped. The same rules as heddle_accept_decide, which is tested
-// against them (tests/rtl/transport/heddle_accept_decide_test.cc).
+// answered, dropped. The same rules as the stages of heddle_accept, which are
+// tested against them (tests/rtl/transport/heddle_accept_decide_test.cc).
 //
 // In this order, each from nothing but its arguments:
 //   JudgeName   which PDC a packet of an initiator's names, or why none;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an ACK says. As heddle_standing and heddle_accept_decide.
+// The content of an ACK. As heddle_cack, heddle_standing and
+// heddle_accept_answer.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a target says to a packet of a message: part of it, an error, to be sent
-// again. As heddle_accept_decide, which is tested against this.
+// again. As heddle_accept_outcome, which is tested against this.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random cases for heddle_accept_decide and for the rules of hw/soft/rules:
-// a packet, what its PDC knows, what is free.
+// Random cases for the stages of heddle_accept and for the rules of
+// hw/soft/rules: a packet, the state of its PDC, free resources.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// heddle_accept_decide with the fields that its decisions depend on as ports of their own.
+// The stages of a decision of heddle_accept, and the decision in one step, with the fields that they depend on as ports
+// of their own. Fields that no rule names come from `noise_i`.
 
 module accept_decide_probe
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
   import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
+  import accept_verdict_pkg::*;
 (
   input  logic        ruled_i,
+  input  logic        forget_i,
+  input  logic [127:0] noise_i,
   input  logic        slot_i,           // dpdcid has this port's slot,
   input  logic        target_i,         // and names a target PDC
   input  logic [PdcGenW-1:0] named_gen_i,
@@ -109,6 +113,8 @@ module accept_decide_probe
   input  logic        reorder_mine_i,
   input  logic [31:0] reorder_next_i,
 
+  output logic        agrees_o,         // Both decided the same,
+  output logic        early_o,          // and a plain decision left the entry as it predicts.
   output logic        respond_o,
   output logic [1:0]  kind_o,
   output logic [7:0]  code_o,
@@ -202,6 +208,12 @@ module accept_decide_probe
     pkt.other_gen       = other_gen_i;
     pkt.trim            = trim_e'(trim_i);
 
+    pkt.source_mac      = noise_i[47:0];
+    pkt.source_port     = noise_i[63:48];
+    pkt.dscp            = noise_i[5:0];
+    pkt.initiator       = noise_i[95:64];
+    pkt.header_data     = noise_i[127:64];
+
     held                 = '0;
     entry                = '0;
     entry.open           = e_open_i;
@@ -237,6 +249,21 @@ module accept_decide_probe
     held.buffer.ctx     = Ctx;
     held.buffer.length  = '1;
     held.buffer.iova    = e_iova_i;
+    held.buffer.owner   = noise_i[7:0];
+    held.buffer.cq      = noise_i[8 +: CqW];
+    held.hd             = noise_i[13];
+    held.header_data    = noise_i[127:64];
+    held.queue_head     = noise_i[29:14];
+    if (noise_i[30]) held.buffer.length = noise_i[95:64];
+    entry.mac           = noise_i[127:80];
+    entry.entropy       = noise_i[79:64];
+    entry.dscp          = noise_i[69:64];
+    entry.hidden        = noise_i[31];
+    entry.hidden_base   = e_expected_i + 32'($signed(noise_i[36:32]));
+    entry.hidden_last   = e_expected_i + 32'($signed(noise_i[41:37]));
+    entry.returns       = noise_i[42];
+    entry.stored_message = noise_i[15:0];
+    entry.stored_job    = noise_i[39:16];
     held.request_length = e_length_i;
     held.bytes          = e_bytes_i;
     held.message_id     = e_message_id_i;
@@ -256,7 +283,7 @@ module accept_decide_probe
     end
     if (e_busy_i) entry.table_open[place] = 1'b1;
     entry.dc_ahead = e_dc_ahead_i;
-    entry.dc_last  = e_expected_i + 32'd7;
+    entry.dc_last  = e_expected_i + 32'd7 + 32'($signed(noise_i[47:43]));
 
     region         = '0;
     region.code    = return_code_e'(region_code_i);
@@ -265,6 +292,13 @@ module accept_decide_probe
     head           = '0;
     head.ctx       = head_ctx_i ? Ctx : Ctx + RxW'(1);
     head.length    = '1;
+    if (noise_i[48]) head.length = noise_i[127:96];
+    head.iova      = {noise_i[63:0]} & ~64'd7;
+    head.cq        = noise_i[49 +: CqW];
+    head.position  = noise_i[79:64];
+    head.op_context = noise_i[100:37];
+    region.iova    = noise_i[120:57];
+    region.region  = noise_i[54 +: RegionW];
 
     counts              = '0;
     counts.remote_read  = 8'(counts_read_i);
@@ -276,18 +310,53 @@ module accept_decide_probe
     end
   end
 
-  verdict_t verdict;
-  heddle_accept_decide u_decide (
-    .port_i(port), .ruled_i, .now_i('0), .valid_i(1'b1), .forget_i(1'b0), .pkt_i(pkt),
+  verdict_t verdict, reference;
+  accept_decide_stages u_stages (
+    .port_i(port), .ruled_i, .now_i(noise_i[15:0]), .forget_i, .pkt_i(pkt),
     .pdc_i(Pdc), .hit_i, .room_i, .closed_i, .grave_i, .entry_i(entry),
     .looked_i(!syn_i), .place_i(place), .message_i(message), .named_i(!syn_i && message.message_id == message_id_i),
     .look_hit_i, .look_miss_i(return_code_e'(look_miss_i)), .look_job_i, .look_event_i, .listens_i,
     .region_i(region), .return_room_i, .report_room_i,
-    .head_valid_i, .head_i(head), .head_released_i('0), .head_spare_i,
+    .head_valid_i, .head_i(head), .head_released_i(noise_i[105:90]), .head_spare_i,
     .rx_alive_i(alive), .rx_gen_i(gens), .rx_counters_i(counters), .credit_ok_i({NumCq{credit_i}}),
     .credit_spare_i({NumCq{credit_spare_i}}),
     .reorder_i({reorder_room_i, reorder_mine_i, reorder_next_i}), .verdict_o(verdict)
   );
+  accept_decide_whole u_whole (
+    .port_i(port), .ruled_i, .now_i(noise_i[15:0]), .valid_i(1'b1), .forget_i, .pkt_i(pkt),
+    .pdc_i(Pdc), .hit_i, .room_i, .closed_i, .grave_i, .entry_i(entry),
+    .looked_i(!syn_i), .place_i(place), .message_i(message), .named_i(!syn_i && message.message_id == message_id_i),
+    .look_hit_i, .look_miss_i(return_code_e'(look_miss_i)), .look_job_i, .look_event_i, .listens_i,
+    .region_i(region), .return_room_i, .report_room_i,
+    .head_valid_i, .head_i(head), .head_released_i(noise_i[105:90]), .head_spare_i,
+    .rx_alive_i(alive), .rx_gen_i(gens), .rx_counters_i(counters), .credit_ok_i({NumCq{credit_i}}),
+    .credit_spare_i({NumCq{credit_spare_i}}),
+    .reorder_i({reorder_room_i, reorder_mine_i, reorder_next_i}), .verdict_o(reference)
+  );
+
+  // Fields of no use may differ.
+  function automatic verdict_t useful(verdict_t all);
+    useful = all;
+    if (!all.respond) useful.rsp     = '0;
+    if (!all.place)   useful.record  = '0;
+    if (!all.hand)    useful.job     = '0;
+    if (!all.forward) useful.ack     = '0;
+    if (!all.write)   useful.entry   = '0;
+    if (!all.keep)    useful.message = '0;
+    if (forget_i)     useful.heard   = 1'b0;
+  endfunction
+  verdict_t staged, whole;
+  logic     keeps_state;
+  assign staged      = useful(verdict);
+  assign whole       = useful(reference);
+  // A PDC that ends comes again for its messages of the table.
+  assign agrees_o    = staged == whole || (u_stages.class_.defers && !verdict.write && !verdict.respond && !verdict.place);
+  assign keeps_state = verdict.entry.message.state == (u_stages.decision.idles ? MessageNone : entry.message.state);
+  assign early_o     = !u_stages.decision.plain ||
+                       (verdict.write && keeps_state && verdict.entry.expected == u_stages.decision.expected &&
+                        verdict.entry.ahead == u_stages.after.ahead && verdict.entry.table_open == entry.table_open &&
+                        verdict.entry.open && verdict.entry.gen == entry.gen && verdict.entry.rud == entry.rud &&
+                        verdict.entry.start_psn == entry.start_psn);
 
   assign respond_o     = verdict.respond;
   assign kind_o        = verdict.rsp.kind;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accept or refuse: the block against the rules that the soft device follows.
+// Accept or refuse: the stages of heddle_accept against the rules that the soft
+// device follows, and against the decision in one step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "Vaccept_decide_probe.h"
+#include "hw/sim/base/random.h"
 #include "tests/rtl/transport/accept_case.h"
 #include "tests/rtl/transport/accept_model.h"
 #include "tests/seed.h"
@@ -132,6 +134,17 @@ class Block {
     dut_.reorder_next_i = c.reorder_next;
     dut_.eval();
   }
+
+  // Fields that no rule names.
+  void Disturb(sim::base::Random& random) {
+    for (int i = 0; i < 4; ++i) {
+      dut_.noise_i[i] = static_cast<uint32_t>(random.Next());
+    }
+    dut_.forget_i = random.Chance(0.02);
+    dut_.eval();
+  }
+  bool Agrees() const { return dut_.agrees_o; }
+  bool Early() const { return dut_.early_o; }
 
   bool hides() const { return dut_.visible_o; }
 
@@ -293,6 +306,21 @@ TEST(AcceptDecideTest, ReadInPlaceOfAWithdrawnSendReturnsNothing) {
   block.Drive(c);
   EXPECT_TRUE(block.Result().write);
   EXPECT_FALSE(block.Result().serves);
+}
+
+TEST(AcceptDecideTest, StagesDecideAsOneStep) {
+  const uint32_t seed = TestSeed();
+  AcceptCases cases(seed);
+  sim::base::Random random(seed);
+  Block block;
+  const uint32_t rounds = Rounds(1'000'000);
+  for (uint32_t i = 0; i < rounds; ++i) {
+    const AcceptCase c = cases.Next();
+    block.Drive(c);
+    block.Disturb(random);
+    ASSERT_TRUE(block.Agrees()) << "case " << i << "\n" << Print(c);
+    ASSERT_TRUE(block.Early()) << "case " << i << "\n" << Print(c);
+  }
 }
 
 TEST(AcceptDecideTest, EachWrongRuleIsFound) {

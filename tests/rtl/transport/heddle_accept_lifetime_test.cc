@@ -136,6 +136,7 @@ TEST_F(ForgetTest, InitiatorThatDiesReturnsTheBuffersOfTheTable) {
   }
   bench_.places.clear();
   Pass(3 * kDeadTicks + 2);
+  bench_.RunUntilIdle();
   ASSERT_EQ(bench_.places.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     const rtl::Place& record = bench_.places[i];

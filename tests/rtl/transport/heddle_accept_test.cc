@@ -807,7 +807,7 @@ TEST_F(AckDelayTest, BusyPeersDoNotPutItOff) {
   bench_.Quiet(Packet(kStart + 1, 8));
   const uint16_t quiet_tpdcid = tpdcid_;
   // Another initiator keeps the unit busy for as long as it takes.
-  constexpr uint32_t kPackets = 150;
+  constexpr uint32_t kPackets = 300;
   for (uint32_t i = 0; i < kPackets; ++i) {
     rtl::RxPacket packet = Syn(kStart + i, 8);
     packet.spdcid = 0x12;
@@ -818,7 +818,7 @@ TEST_F(AckDelayTest, BusyPeersDoNotPutItOff) {
     bench_->tick_i = 1;
     bench_.Cycle();
     bench_->tick_i = 0;
-    for (int i = 0; i < 12; ++i) bench_.Cycle();
+    for (int i = 0; i < 24; ++i) bench_.Cycle();
   }
   EXPECT_GT(bench_.waiting(), 0u) << "the other initiator must still be busy";
   int late = 0;

@@ -67,7 +67,7 @@ class Buffer {
     for (int i = 0; i < limit; ++i) {
       Cycle();
       if (packets_.empty() && arriving_.empty() && !busy_ && ends_.empty() &&
-          leaving_.empty() && dut_->idle_o) {
+          !inside_ && leaving_.empty() && dut_->idle_o) {
         return;
       }
     }
@@ -114,9 +114,12 @@ class Buffer {
   std::deque<rtl::RxPacket> packets_;
   std::deque<Bytes> arriving_, leaving_;
   std::deque<uint16_t> ends_;
-  bool busy_ = false;    // heddle_accept has `packet_`,
-  bool looked_ = false;  // and `look_` is of it.
+  // heddle_accept decides `packet_`, with `look_`; `entered_` is looked up in
+  // the cycle in which nothing is decided.
+  bool busy_ = false;
+  bool inside_ = false;
   rtl::RxPacket packet_;
+  rtl::RxPacket entered_;
   rtl::Reorder look_;
 };
 
@@ -162,25 +165,29 @@ void Buffer::Cycle() {
                 kBeatBytes);
   }
   rtl::Drive(dut_->verdict_i, rtl::ReorderVerdict{});
-  const bool decides = busy_ && looked_ && !Stalls();
+  const bool decides = busy_ && !Stalls();
   if (decides) {
     Decide();
-  } else if (!busy_ && !ends_.empty()) {
+  } else if (!busy_ && !inside_ && !ends_.empty()) {
     rtl::ReorderVerdict verdict;
     verdict.ended = true;
     verdict.pdc = static_cast<uint8_t>(ends_.front());
     rtl::Drive(dut_->verdict_i, verdict);
     ends_.pop_front();
   }
-  dut_->pkt_ready_i = (!busy_ || decides) && ends_.empty() && !Stalls();
+  const bool looks = inside_ && !busy_ && !Stalls();
+  dut_->pkt_ready_i = (!inside_ || looks) && ends_.empty() && !Stalls();
   dut_->pay_ready_i = !hold && !leaving_.empty() && !Stalls();
-  rtl::Drive(dut_->look_pkt_i, packet_);
-  dut_->look_pdc_i = static_cast<uint8_t>(packet_.dpdcid);
+  rtl::Drive(dut_->look_pkt_i, entered_);
+  dut_->look_pdc_i = static_cast<uint8_t>(entered_.dpdcid);
+  rtl::Drive(dut_->decided_pkt_i, packet_);
   dut_.Settle();
 
   if (decides) busy_ = false;
-  if (busy_ && !looked_) {
-    looked_ = true;
+  if (looks) {
+    busy_ = true;
+    inside_ = false;
+    packet_ = entered_;
     look_ = rtl::Sample<rtl::Reorder>(dut_->look_o);
   }
   if (dut_->pay_valid_o && dut_->pay_ready_i) {
@@ -194,9 +201,8 @@ void Buffer::Cycle() {
   const bool pay_taken = dut_->pay_valid_i && dut_->pay_ready_o;
   const bool taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
   if (dut_->pkt_valid_o && dut_->pkt_ready_i) {
-    busy_ = true;
-    looked_ = false;
-    packet_ = rtl::Sample<rtl::RxPacket>(dut_->pkt_o);
+    inside_ = true;
+    entered_ = rtl::Sample<rtl::RxPacket>(dut_->pkt_o);
   }
   dut_.Tick();
   if (pay_taken) {

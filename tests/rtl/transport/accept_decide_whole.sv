@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what becomes of one packet at the target. Combinational; nothing while
-// `valid_i` is low.
+// Reference: what becomes of one packet at the target, decided in one step, as heddle_accept did before it had
+// stages. Combinational; nothing while `valid_i` is low.
 //
 // Atomic: the PSN advances exactly when all that the packet needs is there.
 // Error:  a packet that the semantics refuse is accepted, its answer stored until the initiator has
@@ -20,11 +20,12 @@
 
 `include "heddle_assert.svh"
 
-module heddle_accept_decide
+module accept_decide_whole
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
   import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
+  import accept_verdict_pkg::*;
 (
   input  port_cfg_t   port_i,
   input  logic        ruled_i,       // Congestion control is on.
@@ -126,7 +127,8 @@ module heddle_accept_decide
   logic        clears;
   assign clear_psn   = is_clear ? pkt_i.pds_payload : pkt_i.psn + 32'($signed(pkt_i.offset));
   assign clear_ahead = clear_psn - entry_i.stored_psn;
-  assign clears      = ((is_request && !trimmed) || is_clear) && !fresh && entry_i.stored && !clear_ahead[31];
+  assign clears      = ((is_request && !trimmed) || is_clear) && !fresh && entry_i.stored && !clear_ahead[31] &&
+                       !forget_i;  // Changed on purpose: this is no packet.
 
   always_comb begin
     e = entry_i;
@@ -159,10 +161,15 @@ module heddle_accept_decide
   logic        expected, duplicate, early, jumps, in_window, came;
   logic [31:0]          expected_after;
   logic [PdcWindow-1:0] ahead_after;
+  logic [PdcWindow-1:0] marked;
+  logic [$clog2(PdcWindow):0] run;
+  assign in_window = ahead < 32'(PdcWindow);
+  assign came      = in_window && e.ahead[ahead[$clog2(PdcWindow)-1:0]];
+  assign marked    = e.ahead | (PdcWindow'(in_window) << ahead[$clog2(PdcWindow)-1:0]);
   heddle_rud_window u_window (
-    .expected_i(e.expected), .ahead_i(e.ahead), .psn_i(pkt_i.psn),
-    .inside_o(in_window), .came_o(came), .expected_o(expected_after), .ahead_o(ahead_after)
+    .expected_i(e.expected), .marked_i(marked), .expected_o(expected_after), .run_o(run)
   );
+  assign ahead_after = marked >> run;
   assign ahead      = pkt_i.psn - e.expected;
   assign expected   = ahead == '0;
   assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
@@ -200,8 +207,10 @@ module heddle_accept_decide
   // What answers without news say, and how they name a PSN that they acknowledge.
   response_t   addressed, standing, standing_after, about;
   logic [31:0] cack, cack_after, offset_after;
+  logic to_error, to_error_after;
+  heddle_cack u_cack (.entry_i(e), .cack_o(cack), .to_error_o(to_error));
   heddle_standing u_standing (
-    .entry_i(e), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_o(cack), .rsp_o(standing)
+    .entry_i(e), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_i(cack), .to_error_i(to_error), .rsp_o(standing)
   );
   assign ack_offset = pkt_i.psn - cack;
   always_comb begin
@@ -368,24 +377,7 @@ module heddle_accept_decide
   assign short_of_return = serves && (!return_room_i || (told && !report_room_i));
 
   // ----------------------------------------------------------------- outcome
-  typedef enum logic [3:0] {
-    OutcomeDrop,        // No answer, no change.
-    OutcomeForward,
-    OutcomeStrange,     // NACK without PDC.
-    OutcomeOutside,     // NACK, no change.
-    OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
-    OutcomeQuiet,       // Behind a gap that was reported.
-    OutcomeReorder,     // Kept until it is the expected one.
-    OutcomeClear,
-    OutcomeDuplicate,
-    OutcomeAccept,
-    OutcomeQuery,
-    OutcomeTell,        // An answer that says nothing of packets.
-    OutcomeClose,
-    OutcomeForget       // The PDC is gone; nobody is told.
-  } outcome_e;
-
-  outcome_e    outcome;
+  accept_outcome_e outcome;
   nack_code_e  code;
   logic [NumStat-1:0] stat;
   always_comb begin
@@ -653,8 +645,10 @@ module heddle_accept_decide
     end
   end
 
+  heddle_cack u_cack_after (.entry_i(m), .cack_o(cack_after), .to_error_o(to_error_after));
   heddle_standing u_standing_after (
-    .entry_i(m), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_o(cack_after), .rsp_o(standing_after)
+    .entry_i(m), .rsp_i(addressed), .syn_i(pkt_i.syn), .ruled_i, .cack_i(cack_after), .to_error_i(to_error_after),
+    .rsp_o(standing_after)
   );
   assign offset_after = pkt_i.psn - cack_after;
 
