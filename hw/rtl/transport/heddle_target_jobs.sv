@@ -27,7 +27,7 @@ module heddle_target_jobs
   input  logic [PdcW-1:0]   pdc_i,
   input  logic              write_i,       // it changed it,
   input  logic              owes_i,        // which has an ACK to send now.
-  input  logic              from_peer_i,       // It was its own initiator's packet, not a stranger's that names it.
+  input  logic              from_peer_i,   // It was its own initiator's packet, not a stranger's that names it.
   input  logic              close_end_i,   // The PDC is gone.
   input  logic              full_i,        // A SYN was refused for want of a PDC.
   input  logic              reap_i,        // Its messages have to end before it may be closed.
@@ -141,7 +141,7 @@ module heddle_target_jobs
     end else if (sweeping && !closes_q) begin
       closes_q <= open_i[sweep_q[PdcW-1:0]];
       if (!open_i[sweep_q[PdcW-1:0]]) sweep_q <= sweep_q + 1'b1;
-    end else if (sweeping && done_i && done_job_i == JobClose) begin
+    end else if (done_i && done_job_i == JobClose && pdc_i == sweep_q[PdcW-1:0]) begin
       closes_q <= 1'b0;
       sweep_q  <= sweep_q + 1'b1;
     end
