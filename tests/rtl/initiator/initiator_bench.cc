@@ -455,7 +455,9 @@ void InitiatorBench::Return(const Packet& p) {
   if (targets[p.peer].withholds_data || m.withheld) {
     return;
   }
-  data_.push_back({.due = cycle + data_delay_cycles,
+  data_at_ =
+      std::max(cycle + data_delay_cycles, data_at_ + data_spacing_cycles);
+  data_.push_back({.due = data_at_,
                    .pdc = p.pdc,
                    .msg = p.msg,
                    .spdcid = p.spdcid,
@@ -561,6 +563,7 @@ void InitiatorBench::TakePacket() {
   p.syn = dut_->pkt_syn_o != 0;
   p.retx = dut_->pkt_retx_o != 0;
   p.ar = dut_->pkt_ar_o != 0;
+  acks_requested += p.ar;
   unasked_ = p.ar ? 0 : unasked_ + 1;
   longest_unasked = std::max(longest_unasked, unasked_);
   if (dut_->pkt_close_o) {

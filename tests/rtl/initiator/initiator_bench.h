@@ -183,9 +183,11 @@ class InitiatorBench {
   uint64_t restarts_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
-  uint32_t data_delay_cycles = 40;  // Until an answer to a READ comes,
-  uint32_t place_cycles = 10;       // and then until it is in memory.
-  uint32_t most_due = 0;            // Packets asked for and not answered.
+  uint32_t data_delay_cycles = 40;   // Until an answer to a READ comes,
+  uint32_t data_spacing_cycles = 0;  // at least so long after the one before,
+  uint32_t place_cycles = 10;        // and then until it is in memory.
+  uint32_t most_due = 0;             // Packets requested and not answered.
+  uint32_t acks_requested = 0;       // Packets with `ar`.
   double ready = 0.75;  // Probability that what follows takes a record.
   double withdraw = 0;  // Probability that a packet's payload cannot be read.
   std::map<uint32_t, uint64_t> packets_to;  // By peer, without ACK Requests.
@@ -302,6 +304,7 @@ class InitiatorBench {
   uint16_t back_done_ = 0;
   std::map<uint32_t, uint32_t> cut_;         // No more answers, by table entry.
   std::map<uint32_t, uint32_t> due_;         // By PDC.
+  uint64_t data_at_ = 0;                     // When the last data come.
   std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
   uint32_t unasked_ = 0;
   std::map<uint32_t, OpenPdc> open_;

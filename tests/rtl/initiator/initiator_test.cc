@@ -880,6 +880,25 @@ TEST(InitiatorTest, DueDataAreBoundedAndHeldAgainstNobodyElse) {
   ExpectNothingBroken(bench);
 }
 
+// An ACK takes the place of data, so one is enough for two requests; but the
+// last one before it waits has it, or the silence would be a loss.
+TEST(InitiatorTest, AtTheLimitOfDataDueEveryOtherPacketRequestsAnAck) {
+  InitiatorBench bench(1);
+  bench.data_delay_cycles = 1000;
+  bench.data_spacing_cycles = 60;
+  bench.Post(1, 400000, /*read=*/true);
+  ASSERT_TRUE(bench.Run(200000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_EQ(bench.most_due, rtl::kReturnDue);
+  const uint64_t at_limit = bench.packets_to[1] - rtl::kReturnDue;
+  ASSERT_GT(at_limit, 100U);
+  EXPECT_GE(bench.acks_requested, at_limit / 2);
+  // And each sixteenth.
+  EXPECT_LE(bench.acks_requested, at_limit / 2 + bench.packets_to[1] / 16 + 2);
+  EXPECT_EQ(bench.retransmissions_seen, 0U);
+  ExpectNothingBroken(bench);
+}
+
 // One after another they share one, as those that need order always do.
 TEST(InitiatorTest, ReadsThatNeedNoOrderTakeFourPdcsWhenEachIsFull) {
   for (const bool rud : {false, true}) {
