@@ -452,7 +452,7 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
 
 // The target keeps what follows (heddle_rx_reorder). A sender that went back
 // would retransmit each packet that was in flight, some ten for each loss. Two
-// losses in one window have it go back, in four of ten streams; so one of
+// losses in one window have it go back, in three of ten streams; so one of
 // several streams is enough.
 TEST_F(NicTest, OrderedPacketsThatAreLostAreRetransmittedAlone) {
   const uint32_t seed = TestSeed();
