@@ -208,7 +208,7 @@ module heddle_accept
   // Messages of the table: of the packet that enters stage 0, by the PDC that it names and its message ID. A SYN names
   // none, and opens none. A job has the one at `job_place`.
   logic                     looked_q, looked3_q, named_q, unused_message_error, unused_message_ready;
-  logic [TableMessageW-1:0] place_q, place3_q, place5_q, job_place, job_place_q;
+  logic [TableMessageW-1:0] place_q, place3_q, place5_q, job_place, job_place_q, again_place_q;
   logic [PdcW-1:0]          job_pdc;
   target_message_t          message, message_q, next_message;
   heddle_mem #(.Width($bits(target_message_t)), .Depth(NumPdc * TableMessages), .Init(1'b0)) u_messages (
@@ -371,6 +371,7 @@ module heddle_accept
   end
 
   // ------------------------------------------------------------ stage 4: entry
+  logic [31:0] seen_psn_q;  // The job has seen messages up to this PSN.
   heddle_accept_entry u_entry (
     .port_i, .now_i(now_ns_i[22:7]), .pkt_i(pkt3_q), .class_i(class_q), .decision_i(decision_q), .entry_i(entry3_q),
     .own_i(own3_q), .place_i(place3_q), .head_i(head4_q), .head_released_i(released4_q),
@@ -426,7 +427,8 @@ module heddle_accept
 
   // ---------------------------------------------------------------------- jobs
   // A job enters in place of a packet, so that a busy peer cannot put it off; one at a time. The end of a PDC comes again
-  // for each message that it has in the table, and lets nothing enter between.
+  // for each message that it has in the table, and lets nothing enter between. An ACK of heddle_return_rx, which is of none
+  // of these PDCs, leaves while no packet is here.
   logic              mark_valid, mark_tabled, due_valid, other_valid, other_reaps, jobs_idle, own_pending;
   logic              job_wanted, job_wanted_q, job_busy, back_start, back_end;
   logic [PdcW-1:0]   mark_pdc, due_pdc, other_pdc;
@@ -445,7 +447,6 @@ module heddle_accept
   assign back_end    = back_step_q == 2'd3 && room_q;
   assign back_late_look_o = back_start;
   assign back_late_take_o = back_end;
-  logic [TableMessageW-1:0] again_place_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       job_q        <= JobNone;
@@ -494,7 +495,7 @@ module heddle_accept
   );
 
   // The youngest message of each PDC that was reported as visible; those before it are visible too.
-  logic [31:0] seen_psn, seen_psn_q;
+  logic [31:0] seen_psn;
   logic        seen_error, seen_ready;
   heddle_mem #(.Width(32), .Depth(NumPdc)) u_seen (
     .clk_i, .rst_ni, .wen_i(visible_i), .waddr_i(visible_pdc_i), .wdata_i(visible_psn_i),

@@ -212,8 +212,8 @@ module heddle_accept_entry
   assign stored_hidden = e.stored && !(e.hidden ? base[31] : younger[31]);  // and if it does.
 
   logic urgent;  // The answer goes at once, unless it waits for writes.
-  assign urgent = (pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || t.clears || refuses ||
-                             t.gaps || e.unacked == 4'(AckEvery - 1));
+  assign urgent = pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || t.clears || refuses || t.gaps ||
+                  e.unacked == 4'(AckEvery - 1);
 
   logic [3:0] unacked_next;
   assign unacked_next = e.unacked == 4'(AckEvery - 1) ? e.unacked : e.unacked + 1'b1;

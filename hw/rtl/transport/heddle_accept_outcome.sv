@@ -91,13 +91,14 @@ module heddle_accept_outcome
   logic         brief;      // One of these, or alone: the message of the entry stays what it is.
   logic         may_open_here;
   logic         all_there;  // Context, and the buffer and credit that the message would need.
-  logic         may_start;  // It starts if they are.
+  logic         is_first;   // A first packet, as it has to be.
+  logic         may_start;  // It starts its message if they are.
   logic         gives_up;   // Its sender gave the message up, and they are not: there is nothing to wait for.
   assign all_there = c.look_hit && (c.is_rma || head_valid_i) && ((c.is_rma && !c.reports) || credit_ok_i);
-  assign may_start = !c.other_ver && !c.is_no_op && !c.alone && pkt_i.som && (!c.held || c.jumps) && c.length_ok &&
-                     c.look_hit && !pkt_i.other_gen && (c.is_rma ? c.region_ok : c.is_send && c.job_ok);
-  assign gives_up  = !c.other_ver && !c.is_no_op && !c.alone && pkt_i.som && (!c.held || c.jumps) && c.length_ok &&
-                     (c.is_rma || c.is_send) && pkt_i.ie && !all_there;
+  assign is_first  = !c.other_ver && !c.is_no_op && !c.alone && pkt_i.som && (!c.held || c.jumps) && c.length_ok &&
+                     (c.is_rma || c.is_send);
+  assign may_start = is_first && c.look_hit && !pkt_i.other_gen && (c.is_rma ? c.region_ok : c.job_ok);
+  assign gives_up  = is_first && pkt_i.ie && !all_there;
   assign starts          = may_start && all_there;
   assign short_of_buffer = may_start && !pkt_i.ie && !c.is_rma && !head_valid_i;
   assign single    = c.jumps && starts && pkt_i.eom;
@@ -268,7 +269,6 @@ module heddle_accept_outcome
     decision_o.refusal       = refusal;
     decision_o.starts        = starts;
     decision_o.ignored       = ignored;
-    decision_o.broken        = broken;
     decision_o.withdrawn     = withdrawn;
     decision_o.brief         = brief;
     decision_o.tabled        = tabled;
@@ -298,7 +298,6 @@ module heddle_accept_outcome
     decision_o.gaps          = e.ahead != '0 || (c.marked & (c.marked + 1'b1)) != '0;
     decision_o.pieces        = pieces;
     decision_o.sound         = sound;
-    decision_o.whole         = whole;
     decision_o.ends          = accepts && ((!pieces && pkt_i.eom) || (sound && tabled && whole));
     decision_o.may_end       = accepts && pieces && (pkt_i.som || pkt_i.eom ? pkt_i.eom : e.message.last_known);
     decision_o.last          = pkt_i.som || pkt_i.eom ? pkt_i.psn : e.message.last_psn;

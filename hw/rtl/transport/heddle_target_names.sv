@@ -4,7 +4,7 @@
 //
 // Keyed:  the key keeps peers from naming themselves so that they fill the sets of another. It is taken from
 //         `hash_key` once, when no PDC is open and nothing is between `look_i` and its end.
-// Free:   the indices run out first. While `ready_o` is high and an index is free, `free_o` is one, until it is taken.
+// Free:   the indices run out first. While `ready_o` is high and one is free, `pdc_o` without a hit is one, the same until it is taken.
 // Closed: a PDC that is closed leaves a tombstone (heddle_tombstones).
 // Latency: answers one cycle after `look_i`, `grave_*` two; no other look before the end of one that may open or close.
 
@@ -21,7 +21,7 @@ module heddle_target_names
   input  transport_cfg_t  transport_i,
 
   input  logic            look_i,
-  input  logic            between_i,       // No look, and nothing after one that has not ended.
+  input  logic            between_i,     // No look, and nothing after one that has not ended.
   input  rx_packet_t      pkt_i,         // By its name;
   input  logic            looked_i,      // in the next cycle,
   input  logic [31:0]     start_i,       // with its Start_PSN;

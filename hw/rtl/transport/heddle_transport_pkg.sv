@@ -265,7 +265,7 @@ package heddle_transport_pkg;
     nack_code_e         code;
     logic [NumStat-1:0] stat;
     return_code_e       refusal;
-    logic               starts, ignored, broken, withdrawn, brief, tabled, serves;
+    logic               starts, ignored, withdrawn, brief, tabled, serves;
     logic               clears;
     logic               stored;     // An error answer is kept still.
     logic               write;      // The entry changes,
@@ -287,7 +287,6 @@ package heddle_transport_pkg;
     logic [31:0]        expected;   // The PDC's next one, if it is accepted.
     logic [$clog2(PdcWindow):0] run;
     logic               gaps;       // RUD: a PSN before or after it is missing.
-    logic               whole;      // The message has all its bytes with this packet.
     logic               pieces;     // RUD: the packet is one of a message whose packets come in any order.
     logic               sound;      // It adds to its message what its initiator means.
   } accept_decision_t;

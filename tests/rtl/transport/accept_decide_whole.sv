@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference: what becomes of one packet at the target, decided in one step, as heddle_accept did before it had
-// stages. Combinational; nothing while `valid_i` is low.
+// stages. Combinational; nothing while `valid_i` is low. A rule that changes changes here, too.
 //
 // Atomic: the PSN advances exactly when all that the packet needs is there.
 // Error:  a packet that the semantics refuse is accepted, its answer stored until the initiator has
