@@ -152,14 +152,15 @@ HABITS = {  # Of the reference provider, one by one.
 
 class InteropPeers(Case):
     def all_kinds(self, options, ordered, **faults):
+        lost = retransmitted = 0
         for kind in (self.sends, self.writes, self.reads):
             with self.subTest(kind.__name__, options=options):
                 pair = kind(options, ordered, **faults)
-                if faults:
-                    self.assertGreater(pair.faults.counts["lost"], 0)
-                    self.assertGreater(sum(peer.counts["retransmitted"] for peer in pair.peers), 0)
-                else:
-                    self.assertEqual([peer.counts["retransmitted"] for peer in pair.peers], [0, 0])
+                lost += pair.faults.counts["lost"]
+                retransmitted += sum(peer.counts["retransmitted"] for peer in pair.peers)
+        # A few packets lost of one kind may all be ACKs that a later one covers.
+        self.assertEqual(lost > 0, bool(faults))
+        self.assertEqual(retransmitted > 0, bool(faults))
 
     def test_own_way_ordered(self):
         self.all_kinds((OWN, OWN), True)
