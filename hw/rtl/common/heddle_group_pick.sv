@@ -33,16 +33,20 @@ module heddle_group_pick #(
   logic [GroupW-1:0]              group, group_q;
   logic [Group-1:0]               members_q, members;
   logic [MemberW-1:0]             member;
+  logic [Group-1:0]               rest, half;
   assign groups = valid_i;
 
   heddle_rr_pick #(.NumSrc(NumGroup)) u_group (
     .clk_i, .rst_ni, .valid_i(some_q), .valid_o(group_valid), .idx_o(group), .take_i(!valid_o)
   );
 
+  // The lowest one, found bit by bit from the top.
   always_comb begin
-    member = '0;
-    for (int unsigned i = 0; i < Group; i++) begin
-      if (members_q[Group-1-i]) member = MemberW'(Group - 1 - i);
+    rest = members_q;
+    for (int unsigned b = MemberW; b > 0; b--) begin
+      half        = rest & Group'((1 << (1 << (b - 1))) - 1);
+      member[b-1] = half == '0;
+      rest        = half == '0 ? rest >> (1 << (b - 1)) : half;
     end
   end
   assign valid_o = members_q != '0;

@@ -86,14 +86,16 @@ module heddle_timer_scan #(
     end
   end
 
-  // The nearest deadline of the pass so far, one cycle after the row was read: the nearer one of two banks first.
-  timer_t low_q, high_q, pass, pass_q;
-  logic   row_valid_q, row_last_q, pass_dirty_q, clean_q, clean_any_q;
+  // The nearest deadline of the pass so far, two cycles after the row was read: the nearer one of two banks first, then of
+  // the row.
+  timer_t low_q, high_q, row_q, pass, pass_q;
+  logic   halves_valid_q, halves_last_q, row_valid_q, row_last_q, pass_dirty_q, set_q, clean_q, clean_any_q;
   logic [31:0] clean_at_q;
-  assign pass = nearer(pass_q, nearer(low_q, high_q));
+  assign pass = nearer(pass_q, row_q);
   always_ff @(posedge clk_i) begin
     low_q  <= nearer(timer_t'(scanned[0]), timer_t'(scanned[1]));
     high_q <= nearer(timer_t'(scanned[2]), timer_t'(scanned[3]));
+    row_q  <= nearer(low_q, high_q);
   end
 
   logic            due_q;
@@ -105,10 +107,13 @@ module heddle_timer_scan #(
       valid_q      <= 1'b0;
       due_q        <= 1'b0;
       due_idx_q    <= '0;
+      halves_valid_q <= 1'b0;
+      halves_last_q  <= 1'b0;
       row_valid_q  <= 1'b0;
       row_last_q   <= 1'b0;
       pass_q       <= '0;
       pass_dirty_q <= 1'b1;
+      set_q        <= 1'b0;
       clean_q      <= 1'b0;
       clean_any_q  <= 1'b0;
       clean_at_q   <= '0;
@@ -121,15 +126,18 @@ module heddle_timer_scan #(
         due_q     <= 1'b1;
         due_idx_q <= {last_q, ran_out_bank};
       end
+      set_q <= set_i;
       if (set_i) begin
         pass_dirty_q <= 1'b1;
         clean_q      <= 1'b0;
       end
-      row_valid_q <= valid_q;
-      row_last_q  <= valid_q && last_q == '1;
+      halves_valid_q <= valid_q;
+      halves_last_q  <= valid_q && last_q == '1;
+      row_valid_q    <= halves_valid_q;
+      row_last_q     <= halves_last_q;
       if (row_last_q) begin
         pass_q       <= '0;
-        pass_dirty_q <= set_i;
+        pass_dirty_q <= set_i || set_q;  // Its first row was read already.
         if (!pass_dirty_q && !set_i) begin
           clean_q     <= 1'b1;
           clean_any_q <= pass.on;

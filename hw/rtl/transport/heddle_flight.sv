@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets in flight of each PDC: sent, not arrived, not known to be lost. One stage later than the events that change them.
+// Packets in flight of each PDC: sent, not arrived, not known to be lost. They are counted in the cycle after the event that
+// changes them, and compared in the next one.
 //
 // Kept:    one more for a packet that left; counted anew where an event names those in flight, or their number.
 // Closed:  no more packets than the congestion window may be in flight, but always one.
 // Rules:   the event for heddle_nscc, with the packets that it acknowledged and lost.
-// Latency: `closed_o` two cycles after `event_i`, `rule_o` in the next one. `flight_o` one cycle after `look_pdc_i`, with
-//          all events of earlier cycles but the last one.
+// Latency: `closed_o` three cycles after `event_i`; `closes_o`, of one PDC, and `rule_o` two cycles after it. `flight_o` one
+//          cycle after `look_pdc_i`, with all events of earlier cycles but the last one.
 
 `include "heddle_assert.svh"
 
@@ -40,10 +41,11 @@ module heddle_flight
 
   input  logic [PdcW-1:0]      look_pdc_i,
   output logic [FlightW-1:0]   flight_o,
-  output logic                 event_o,      // The event of the cycle before,
+  output logic                 event_o,      // The event of two cycles before,
   output logic [PdcW-1:0]      pdc_o,
   output logic                 closes_o,     // and whether the window is closed then.
-  output logic [NumPdc-1:0]    closed_o
+  output logic [NumPdc-1:0]    closed_o,
+  output logic                 idle_o
 );
   function automatic logic [FlightW-1:0] ones(logic [PdcWindow-1:0] bits);
     logic [PdcWindow/8-1:0][3:0]  eights;
@@ -99,39 +101,65 @@ module heddle_flight
   );
   assign ready_o = state_ready && look_ready;
 
-  // Whether the window closes is compared before it is known which of the numbers counts.
   logic [FlightW-1:0] moved;
-  logic               closes_moved, closes_counted;
   assign left    = ones(left_set_q);
   assign counted = ones(flight_set_q);
   always_comb begin
     moved = earlier + FlightW'(sent_q);
     if (fixed_q) moved = out_q[31] ? '0 : out_q[30:FlightW-1] != '0 ? FlightW'(PdcWindow) : FlightW'(out_q[FlightW-2:0]);
   end
-  assign flight         = counted_q && !fixed_q ? counted : moved;
-  assign closes_moved   = moved != '0 && moved >= allowed_q;
-  assign closes_counted = flight_set_q != '0 && counted >= allowed_q;
+  assign flight = counted_q && !fixed_q ? counted : moved;
+
+  // ---------------------------------------------------------------- comparison
+  logic               settled_q, settled_keep_q, settled_limited_q, settled_counted_q, settled_rule_q, settled_one_q, settled_all_q;
+  logic [PdcW-1:0]    settled_pdc_q;
+  logic [FlightW-1:0] settled_allowed_q, flight_q, earlier_q, left_q, after_q;
+  nscc_event_t        settled_event_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      settled_q      <= 1'b0;
+      settled_rule_q <= 1'b0;
+    end else begin
+      settled_q      <= event_q;
+      settled_rule_q <= rule_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    settled_pdc_q     <= pdc_q;
+    settled_keep_q    <= keep_q;
+    settled_limited_q <= limited_q;
+    settled_allowed_q <= allowed_q;
+    settled_counted_q <= counted_q;
+    settled_event_q   <= rule_event_q;
+    settled_one_q     <= lost_one_q;
+    settled_all_q     <= lost_all_q;
+    flight_q          <= flight;
+    earlier_q         <= earlier;
+    left_q            <= left;
+    after_q           <= counted;
+  end
 
   always_comb begin
-    rule_event_o         = rule_event_q;
+    rule_event_o         = settled_event_q;
     rule_event_o.packets = '0;
     rule_event_o.lost    = '0;
-    if (rule_event_q.ack) rule_event_o.packets = earlier - (counted_q ? left : flight);
-    if (rule_event_q.open || rule_event_q.timeout) rule_event_o.lost = '0;
-    else if (counted_q)   rule_event_o.lost    = left - counted;
-    else if (lost_one_q)  rule_event_o.lost    = FlightW'(1);
-    else if (lost_all_q)  rule_event_o.lost    = earlier;
+    if (settled_event_q.ack) rule_event_o.packets = earlier_q - (settled_counted_q ? left_q : flight_q);
+    if (settled_event_q.open || settled_event_q.timeout) rule_event_o.lost = '0;
+    else if (settled_counted_q) rule_event_o.lost = left_q - after_q;
+    else if (settled_one_q)     rule_event_o.lost = FlightW'(1);
+    else if (settled_all_q)     rule_event_o.lost = earlier_q;
   end
-  assign rule_o = rule_q;
+  assign rule_o = settled_rule_q;
 
   logic [NumPdc-1:0] closed_q;
-  assign event_o  = event_q;
-  assign pdc_o    = pdc_q;
-  assign closes_o = limited_q && (keep_q || (counted_q && !fixed_q ? closes_counted : closes_moved));
+  assign event_o  = settled_q;
+  assign pdc_o    = settled_pdc_q;
+  assign closes_o = settled_limited_q && (settled_keep_q || (flight_q != '0 && flight_q >= settled_allowed_q));
   assign closed_o = closed_q;
+  assign idle_o   = !event_q && !settled_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni)      closed_q        <= '0;
-    else if (event_q) closed_q[pdc_q] <= closes_o;
+    if (!rst_ni)        closed_q                <= '0;
+    else if (settled_q) closed_q[settled_pdc_q] <= closes_o;
   end
 
   if (PdcWindow != 64) begin : gen_bad_window
@@ -139,5 +167,5 @@ module heddle_flight
   end
 
   `HEDDLE_ASSERT(FlightBounded_A, flight_o <= FlightW'(PdcWindow))
-  `HEDDLE_ASSERT(FlightShrinks_A, rule_o && rule_event_o.ack |-> rule_event_o.packets <= earlier)
+  `HEDDLE_ASSERT(FlightShrinks_A, rule_o && rule_event_o.ack |-> rule_event_o.packets <= earlier_q)
 endmodule

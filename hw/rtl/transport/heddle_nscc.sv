@@ -172,7 +172,7 @@ module heddle_nscc
   logic [23:0]        fast;
   logic [23:0]        factor;
   logic [43:0]        product_q;
-  logic [WindowW+1:0] grown, faster;
+  logic [WindowW+1:0] grown, gained_q, faster;
   logic [32:0]        gathered;
   logic [59:0]        gain;
   logic [31:0]        above;
@@ -211,7 +211,7 @@ module heddle_nscc
   assign none     = !e_q.marked && delay_q <= target_q >> NsccNoDelayShift;
   assign fast     = none ? most24({1'b0, s_q.fast} + 25'(acked_q)) : '0;
   assign due      = period_q || s_q.adjust >= BytesW'(packet_q) * BytesW'(NsccAdjustPackets);
-  assign grown    = {2'b0, s_q.cwnd} + {2'b0, quotient_q} + (period_q ? {2'b0, eta_q} : '0);
+  assign grown    = gained_q + {2'b0, quotient_q};
   assign faster   = {2'b0, s_q.cwnd} + {2'b0, product_q[FastLow +: WindowW]};
   assign gathered = {1'b0, s_q.increase} +
                     (delay_q < target_q ? 33'(product_q >> NsccUnitShift)
@@ -364,6 +364,7 @@ module heddle_nscc
     lost_q   <= BytesW'(e_q.lost) * BytesW'(packet_q);
     adapts_q <= e_q.now - s_q.adapted_at >= 32'(adapt_period);
     period_q <= e_q.now - s_q.adjusted_at >= 32'(base_q);
+    gained_q <= {2'b0, s_q.cwnd} + (period_q ? {2'b0, eta_q} : '0);
     if (!divided) begin
       rem_q      <= rem_d;
       low_q      <= low_d;

@@ -2,8 +2,9 @@
 // Up to which PSN packets are lost after an ACK: those that did not arrive before the `reorder_i`-th PSN from the top
 // that did.
 //
-// Two steps: the group of positions in which the count from the top reaches `reorder_i`, then the place in this group.
-// Offers:    each ACK that passes some, or `always_i`, in order, from the fourth cycle after it on. The PDC may have
+// Three steps: how many arrived in each group of positions; the group in which the count from the top reaches `reorder_i`; the
+// place in this group.
+// Offers:    each ACK that passes some, or `always_i`, in order, from the fifth cycle after it on. The PDC may have
 //            ended meanwhile: `spdcid_o` names its opening.
 
 `include "heddle_assert.svh"
@@ -36,7 +37,7 @@ module heddle_passed
   localparam int unsigned EnoughW = 4;
   localparam int unsigned Depth   = 16;
   // From the choice of an ACK until it is in the queue.
-  localparam int unsigned UnderWay = 5;
+  localparam int unsigned UnderWay = 6;
   localparam int unsigned PlaceW = 3;
   localparam int unsigned Group  = 1 << PlaceW;  // Positions.
   localparam int unsigned Groups = PdcWindow / Group;
@@ -73,16 +74,17 @@ module heddle_passed
 
   // Positions of the group and above that are set, in three steps each of which covers twice as many groups.
   logic [Groups-1:0][Group-1:0]  groups_q;  // The ACK's.
-  logic [Groups-1:0][CountW-1:0] own;
+  logic [Groups-1:0][Group-1:0]  counted_groups_q;
+  logic [Groups-1:0][CountW-1:0] own_d, own_q;
   logic [Groups-1:1][SackW-1:0]  pairs, fours;
   logic [Groups-1:0][SackW-1:0]  above;  // Without the group.
   for (genvar g = 0; g < Groups; g++) begin : gen_count
-    assign own[g] = ones_of_8(groups_q[g]);
+    assign own_d[g] = ones_of_8(groups_q[g]);
     if (g == 0) begin : gen_first
     end else if (g + 1 < Groups) begin : gen_pair
-      assign pairs[g] = SackW'(own[g]) + SackW'(own[g+1]);
+      assign pairs[g] = SackW'(own_q[g]) + SackW'(own_q[g+1]);
     end else begin : gen_one
-      assign pairs[g] = SackW'(own[g]);
+      assign pairs[g] = SackW'(own_q[g]);
     end
     if (g == 0) begin : gen_lowest
     end else if (g + 2 < Groups) begin : gen_four
@@ -99,13 +101,13 @@ module heddle_passed
     end
   end
 
-  // First step.
+  // Second step.
   logic [EnoughW-1:0]            more_q;   // How many arrived, beyond the first.
   logic [Groups-1:0]             chosen;
   logic [Groups-1:0][SackW-1:0]  missing;  // How many are left for this group and those below; negative if none.
   for (genvar g = 0; g < Groups; g++) begin : gen_choose
     assign missing[g] = SackW'(more_q) - above[g];
-    assign chosen[g]  = missing[g][SackW-1:PlaceW] == '0 && under(missing[g][PlaceW-1:0], own[g]);
+    assign chosen[g]  = missing[g][SackW-1:PlaceW] == '0 && under(missing[g][PlaceW-1:0], own_q[g]);
   end
   always_ff @(posedge clk_i) begin
     if (reorder_i == '0)                        more_q <= '0;
@@ -123,32 +125,37 @@ module heddle_passed
   logic [Groups-1:0]             chosen_q;
   logic [Groups-1:0][Group-1:0]  candidates_q;
   logic [Groups-1:0][PlaceW-1:0] nth_q;
-  ack_t                          ack_q, chosen_ack_q, placed_ack_q;
-  logic                          valid_q, chosen_valid_q, placed_valid_q;
+  ack_t                          ack_q, counted_ack_q, chosen_ack_q, placed_ack_q;
+  logic                          valid_q, counted_valid_q, chosen_valid_q, placed_valid_q;
   logic [SackW-1:0]              place_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      valid_q        <= 1'b0;
-      chosen_valid_q <= 1'b0;
-      placed_valid_q <= 1'b0;
+      valid_q         <= 1'b0;
+      counted_valid_q <= 1'b0;
+      chosen_valid_q  <= 1'b0;
+      placed_valid_q  <= 1'b0;
     end else begin
-      valid_q        <= valid_i;
-      chosen_valid_q <= valid_q;
-      placed_valid_q <= chosen_valid_q;
+      valid_q         <= valid_i;
+      counted_valid_q <= valid_q;
+      chosen_valid_q  <= counted_valid_q;
+      placed_valid_q  <= chosen_valid_q;
     end
   end
   always_ff @(posedge clk_i) begin
     groups_q     <= held_i;
     ack_q        <= {always_i, pdc_i, spdcid_i, una_i, advance_i};
+    own_q        <= own_d;
+    counted_groups_q <= groups_q;
+    counted_ack_q <= ack_q;
     chosen_q     <= chosen;
-    candidates_q <= groups_q;
-    chosen_ack_q <= ack_q;
+    candidates_q <= counted_groups_q;
+    chosen_ack_q <= counted_ack_q;
     placed_ack_q <= chosen_ack_q;
     place_q      <= {1'b0, group, !lower, place};
     for (int unsigned g = 0; g < Groups; g++) nth_q[g] <= missing[g][PlaceW-1:0];
   end
 
-  // Second: the upper or the lower half of the group, then the place there.
+  // Third: the upper or the lower half of the group, then the place there.
   always_comb begin
     members = '0;
     wanted  = '0;
@@ -186,7 +193,7 @@ module heddle_passed
   assign spdcid_o = offered.spdcid;
   assign psn_o    = offered.psn;
   assign room_o   = count <= ($clog2(Depth)+1)'(Depth - UnderWay);
-  assign idle_o   = !valid_q && !chosen_valid_q && !placed_valid_q && count == '0;
+  assign idle_o   = !valid_q && !counted_valid_q && !chosen_valid_q && !placed_valid_q && count == '0;
 
   logic unused;
   assign unused = ^{rest[PlaceW-1], missing};

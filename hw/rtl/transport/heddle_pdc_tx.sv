@@ -203,17 +203,18 @@ module heddle_pdc_tx
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
-  logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, owed_q, cut_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, owed_q, cut_q, pending, window_closed, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
   logic              scan_hit, clean, timer_rdy;
   logic [PdcW-1:0]   scan_pdc;
   logic [31:0]       first_at;
   logic [NumPdc-1:0] closed_window;                  // By heddle_flight: nothing more may be in flight.
-  logic              counting, count_closes;         // It is one stage later; an event closes it.
+  logic              counting, count_closes;         // It is two stages later; an event closes it.
+  logic              flight_idle;
   logic [PdcW-1:0]   count_pdc;
   logic [FlightW-1:0] flight;                        // The PDC in stage 1 has so many, without an event just before.
-  logic              clear_q, clears_by_request_q;
+  logic [1:0]        clear_q, clears_by_request_q;
 
   // Data that is due comes at once: with a congestion window it is no more than a queue that trims takes of some peers.
   logic [DueW-1:0] due_limit;
@@ -222,7 +223,9 @@ module heddle_pdc_tx
   assign full_o = full_q | (owed_q & gaps_i);
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & ~closed_window & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
+    window_closed = closed_window;
+    if (counting) window_closed[count_pdc] = count_closes;
+    may_send = (can_send_q & ~window_closed & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   logic [NumPdc-1:0] urgent_q;  // PDCs of a DSCP that is.
@@ -364,6 +367,7 @@ module heddle_pdc_tx
   logic        restart;     // With end_now: the target began anew.
   logic        ask_due;
   logic        step_now, send_now, retire;
+  logic        closed_now;  // Its congestion window.
   status_e     end_status;
   logic [15:0] end_detail;
   pdc_walk_t   walk_d;
@@ -371,14 +375,6 @@ module heddle_pdc_tx
   tx_packet_t  pkt_d;
   timer_t      timer_d, timer_cur;
   logic [31:0] rto, backoff;
-
-  // Doubles `base` `shift` times, up to `limit`.
-  function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift,
-                                          logic [31:0] limit);
-    logic [47:0] wide;
-    wide    = {16'b0, base} << shift;
-    doubled = (wide > {16'b0, limit}) ? limit : wide[31:0];
-  endfunction
 
   assign rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
   assign backoff    = doubled(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
@@ -559,9 +555,10 @@ module heddle_pdc_tx
   logic open_now;
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
-  assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] && !closed_window[pdc_q] &&
+  assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] && !closed_now &&
                     ((pending[pdc_q] && !(asks && fresh && (s.full || (gaps_i[pdc_q] && s.due != '0)))) ||
                      closing_q[pdc_q]);
+  assign closed_now = counting && count_pdc == pdc_q ? count_closes : closed_window[pdc_q];
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
@@ -569,14 +566,15 @@ module heddle_pdc_tx
   assign full_d    = d.full && d.nxt == d.top;
   assign owed_d    = d.due != '0 && d.nxt == d.top;  // It requests no more while there is a gap.
   assign clear_now = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing;
-  // The window is known one stage later.
-  assign clear_due = clear_q && !(clears_by_request_q && !count_closes);
+  // The window is known two stages later.
+  assign clear_due = clear_q[1] && !(clears_by_request_q[1] && !count_closes);
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) clear_q <= 1'b0;
-    else         clear_q <= clear_now;
+    if (!rst_ni) clear_q <= '0;
+    else         clear_q <= {clear_q[0], clear_now};
   end
   always_ff @(posedge clk_i) begin
-    clears_by_request_q <= pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]);
+    clears_by_request_q[1] <= clears_by_request_q[0];
+    clears_by_request_q[0] <= pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]);
   end
   assign control_now = ev_q == EvSend && control_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
@@ -597,14 +595,16 @@ module heddle_pdc_tx
   logic             sack_news, sack_back, sack_skip, sack_above;
   logic [31:0]      next;
   logic [SackW-1:0] sack_advance;
-  sack_t            sack;
+  sack_t            sack, sack_stepped;
   logic             sack_moves, sack_pass, judged, keep_closed;
   logic [31:0]      past;
-  logic [PdcWindow-1:0] sack_left, sack_flight, sack_held;
+  logic [SackW-1:0]     sack_next;
+  logic [PdcWindow-1:0] sack_left, sack_flight, sack_held, sack_reported;
   logic [31:0]      out;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
   assign next      = s.nxt - s.una;
+  assign sack_next = $signed(next) < 0 ? '0 : reach(next);
   assign sack_step = step_now && (s.rud || s.single) && !fresh && !close_packet;
   assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
   assign sack_lose = s.rud && (timed_out || resend_now || refusal);
@@ -615,7 +615,7 @@ module heddle_pdc_tx
   assign sack_pass = ev_q == EvLost && live && s.rud && passed_spdcid_q == id.spdcid && past <= 32'(PdcWindow);
   // A closed window stays so until it is known what is lost: that leaves first.
   assign judged      = sack_ack && (s.sack.held != '0 || (ack_q.sack && ack_q.sack_bitmap != '0));
-  assign keep_closed = judged && closed_window[pdc_q];
+  assign keep_closed = judged && closed_now;
   function automatic logic [SackW-1:0] reach(logic [31:0] distance);
     reach = distance < 32'(PdcWindow) ? SackW'(distance) : SackW'(PdcWindow);
   endfunction
@@ -626,21 +626,25 @@ module heddle_pdc_tx
     .valid_o(passed_valid), .ready_i(ev == EvLost), .pdc_o(passed_pdc), .spdcid_o(passed_spdcid), .psn_o(passed_psn),
     .idle_o(passed_idle)
   );
+  heddle_sack_report u_report (
+    .out_i(reach(s.top - s.una)), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap), .reported_o(sack_reported)
+  );
   heddle_sack u_sack (
-    .state_i(s.sack), .out_i(reach(s.top - s.una)),
-    .next_i($signed(next) < 0 ? '0 : reach(next)),
-    .ack_i(sack_moves), .advance_i(sack_advance),
-    .sack_i(ack_q.sack && s.rud), .base_i(ack_q.sack_base - s.una), .bitmap_i(ack_q.sack_bitmap),
+    .state_i(s.sack), .out_i(reach(s.top - s.una)), .next_i(sack_next),
+    .ack_i(sack_moves), .advance_i(sack_advance), .reported_i(ack_q.sack && s.rud ? sack_reported : '0),
     .pass_i(sack_pass), .past_i(past[SackW-1:0]),
-    .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
+    .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss),
     .trim_i(trim_now), .trim_at_i(refused_in[SackW-2:0]),
-    .state_o(sack), .news_o(sack_news), .held_o(sack_held), .back_o(sack_back), .skip_o(sack_skip),
-    .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
+    .state_o(sack), .news_o(sack_news), .held_o(sack_held), .back_o(sack_back), .left_o(sack_left), .flight_o(sack_flight)
+  );
+  heddle_sack_step u_step (
+    .state_i(s.sack), .out_i(reach(s.top - s.una)), .next_i(sack_next), .state_o(sack_stepped), .skip_o(sack_skip),
+    .above_o(sack_above)
   );
 
   always_comb begin
     d         = s;
-    d.sack    = sack;
+    d.sack    = sack_step ? sack_stepped : sack;
     timer_d   = timer_cur;
     walk_push = 1'b0;
     walk_d    = '0;
@@ -883,7 +887,7 @@ module heddle_pdc_tx
       stuck_o    <= '0;
     end else begin
       // What is due of a refused READ is known at its end, for which a packet must leave.
-      if (ev_q == EvSend && fresh && !control_q[pdc_q] && !closed_window[pdc_q]) cut_q[pdc_q] <= 1'b0;
+      if (ev_q == EvSend && fresh && !control_q[pdc_q] && !closed_now) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
       if (clear_due)           control_q[count_pdc] <= 1'b1;
       if (ask_due)             control_q[pdc_q] <= 1'b1;
@@ -953,7 +957,7 @@ module heddle_pdc_tx
     .rule_i(rule), .rule_event_i(rule_event), .lost_one_i(lost_one), .lost_all_i(lost_all),
     .rule_o(rule_valid), .rule_event_o(rule_counted),
     .look_pdc_i(pdc), .flight_o(flight), .event_o(counting), .pdc_o(count_pdc), .closes_o(count_closes),
-    .closed_o(closed_window)
+    .closed_o(closed_window), .idle_o(flight_idle)
   );
 
   logic        nscc_idle;
@@ -1134,7 +1138,7 @@ module heddle_pdc_tx
   logic [31:0] until_deadline;
   assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !counting && passed_idle && !scan_hit &&
+  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && flight_idle && passed_idle && !scan_hit &&
                   !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i && !due_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);

@@ -8,7 +8,7 @@
 //            it is told so: of all that did not arrive, or of one.
 // Once:      a retransmitted PSN counts as lost anew only when so many PSNs arrived that were
 //            first sent after that: once in a round trip.
-// Selective: of a pass over all that is out, `skip_o` names what is not to be sent.
+// Selective: in a pass over all that is out, heddle_sack_step names what is not to be retransmitted.
 
 module heddle_sack
   import heddle_contract_pkg::*;
@@ -21,58 +21,30 @@ module heddle_sack
   // At most one event.
   input  logic                ack_i,
   input  logic [SackW-1:0]    advance_i,  // ACK: so many more are acknowledged.
-  input  logic                sack_i,     // The next two are valid.
-  input  logic [31:0]         base_i,     // Position of bit 0, signed.
-  input  logic [PdcWindow-1:0] bitmap_i,
+  input  logic [PdcWindow-1:0] reported_i, // These arrived (heddle_sack_report).
   input  logic                pass_i,     // heddle_passed: positions before `past_i` are lost, unless they arrived
   input  logic [SackW-1:0]    past_i,     // or count as lost already.
   input  logic                lose_i,     // What did not arrive is lost,
   input  logic                anew_i,     // also what was sent again.
   input  logic                trim_i,     // The one at `trim_at_i` is lost, unless it arrived.
   input  logic [SackW-2:0]    trim_at_i,
-  input  logic                step_i,     // The pass continues after `next_i`.
 
   output sack_t               state_o,
   output logic                news_o,     // ACK: something arrived of which nothing was known.
   output logic [PdcWindow-1:0] held_o,    // ACK: what arrived, before the advance.
   output logic                back_o,     // Something is lost that the pass is already past.
-  output logic                skip_o,
-  output logic                above_o,    // Something behind `next_i` arrived.
   output logic [PdcWindow-1:0] left_o,    // In flight before more are lost;
-  output logic [PdcWindow-1:0] flight_o   // after the event, unless that is a step.
+  output logic [PdcWindow-1:0] flight_o   // after the event.
 );
-  // The first `n` positions.
-  function automatic logic [PdcWindow-1:0] low(logic [SackW-1:0] n);
-    for (int unsigned i = 0; i < PdcWindow; i++) low[i] = n[SackW-1] || n[SackW-2:0] > (SackW - 1)'(i);
-  endfunction
-
-  // To be sent again, if it did not arrive.
-  function automatic logic [PdcWindow-1:0] due(logic [SackW-1:0] lost, logic [SackW-1:0] again,
-                                               logic [PdcWindow-1:0] told, logic [PdcWindow-1:0] tried);
-    due = (low(lost) & ~low(again) & ~tried) | told;
-  endfunction
-
   function automatic logic [SackW-1:0] less(logic [SackW-1:0] position, logic [SackW-1:0] by);
     less = position > by ? position - by : '0;
   endfunction
 
   // ------------------------------------------------------------------ what arrived
-  // The bitmap turned to its place. Bits that pass the end belong to no position.
-  logic [PdcWindow-1:0] turned, reported, sent, acked, arrived, held;
-  logic [SackW-1:0]     turn;
-  assign turn  = {1'b0, base_i[SackW-2:0]};
-  assign sent  = low(out_i);
-  assign acked = low(advance_i);
-  always_comb begin
-    turned = bitmap_i;
-    for (int unsigned i = 0; i < SackW - 1; i++) begin
-      if (turn[i]) turned = (turned << (1 << i)) | (turned >> (PdcWindow - (1 << i)));
-    end
-    reported = '0;
-    if (base_i[31:SackW-1] == '0)      reported = turned & ~low(turn);
-    else if (base_i[31:SackW-1] == '1) reported = turned & low(turn);
-  end
-  assign arrived = ack_i && sack_i ? reported & sent : '0;
+  logic [PdcWindow-1:0] sent, acked, arrived, held;
+  assign sent    = low_positions(out_i);
+  assign acked   = low_positions(advance_i);
+  assign arrived = ack_i ? reported_i : '0;
   assign held    = state_i.held | arrived;
 
   assign held_o  = held;
@@ -83,10 +55,10 @@ module heddle_sack
   logic                 new_round, fresh, fresh_back;
   logic [PdcWindow-1:0] newly, newly_round;
   assign new_round   = (state_i.again != '0 || state_i.tried != '0) && past_i != '0 && past_i >= state_i.round;
-  assign newly_round = low(past_i) & ~state_i.held & ~state_i.told;
-  assign newly       = newly_round & ~low(state_i.again) & ~state_i.tried;
+  assign newly_round = low_positions(past_i) & ~state_i.held & ~state_i.told;
+  assign newly       = newly_round & ~low_positions(state_i.again) & ~state_i.tried;
   assign fresh       = new_round ? newly_round != '0 : newly != '0;
-  assign fresh_back  = new_round ? (newly_round & low(next_i)) != '0 : (newly & low(next_i)) != '0;
+  assign fresh_back  = new_round ? (newly_round & low_positions(next_i)) != '0 : (newly & low_positions(next_i)) != '0;
   assign back_o      = pass_i && fresh_back;
 
   sack_t s;  // Once these are lost.
@@ -100,23 +72,17 @@ module heddle_sack
     end
   end
 
-  // ------------------------------------------------------------------------ a pass
-  logic [PdcWindow-1:0] at_next, due_now;
-  assign at_next = next_i[SackW-1] ? '0 : PdcWindow'(1) << next_i[SackW-2:0];
-  assign due_now = due(state_i.lost, state_i.again, state_i.told, state_i.tried);
-  assign skip_o  = (due_now & ~state_i.held & at_next) == '0;
-  assign above_o = (state_i.held & ~low(next_i) & ~at_next) != '0;
-
   // ------------------------------------------------------------------------ flight
-  logic [PdcWindow-1:0] trimmed, flying, due_then;
+  logic [PdcWindow-1:0] trimmed, flying, due_now, due_then;
   assign trimmed   = PdcWindow'(1) << trim_at_i;
   assign flying    = sent & ~acked & ~held;
   assign left_o    = flying & ~due_now;
-  assign due_then  = due(s.lost, s.again, s.told, s.tried);
+  assign due_now   = due_positions(state_i.lost, state_i.again, state_i.told, state_i.tried);
+  assign due_then  = due_positions(s.lost, s.again, s.told, s.tried);
   always_comb begin
     flight_o = left_o;
     if (pass_i)      flight_o = flying & ~due_then;
-    else if (lose_i) flight_o = anew_i ? '0 : flying & (low(state_i.again) | state_i.tried) & ~state_i.told;
+    else if (lose_i) flight_o = anew_i ? '0 : flying & (low_positions(state_i.again) | state_i.tried) & ~state_i.told;
     else if (trim_i) flight_o = left_o & ~trimmed;
   end
 
@@ -144,14 +110,6 @@ module heddle_sack
     if (trim_i) begin
       state_o.told  = (state_i.told & ~trimmed) | (trimmed & ~state_i.held);
       state_o.tried = state_i.tried & ~trimmed;
-    end
-    if (step_i) begin
-      if (next_i < state_i.lost && next_i >= state_i.again) state_o.again = next_i + SackW'(1);
-      if (!skip_o) begin
-        state_o.round = out_i;
-        state_o.told  = state_i.told & ~at_next;
-        state_o.tried = state_i.tried | (state_i.told & at_next);
-      end
     end
   end
 endmodule

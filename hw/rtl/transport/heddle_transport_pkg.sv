@@ -319,6 +319,24 @@ package heddle_transport_pkg;
     logic [NumStat-1:0] stat;
   } accept_effect_t;
 
+  // Doubles `base` `shift` times, up to `limit`.
+  function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
+    logic [47:0] wide;
+    wide    = {16'b0, base} << shift;
+    doubled = (wide > {16'b0, limit}) ? limit : wide[31:0];
+  endfunction
+
+  // The first `n` positions.
+  function automatic logic [PdcWindow-1:0] low_positions(logic [SackW-1:0] n);
+    for (int unsigned i = 0; i < PdcWindow; i++) low_positions[i] = n[SackW-1] || n[SackW-2:0] > (SackW - 1)'(i);
+  endfunction
+
+  // To be retransmitted, unless they arrived: members of sack_t.
+  function automatic logic [PdcWindow-1:0] due_positions(logic [SackW-1:0] lost, logic [SackW-1:0] again,
+                                                         logic [PdcWindow-1:0] told, logic [PdcWindow-1:0] tried);
+    due_positions = (low_positions(lost) & ~low_positions(again) & ~tried) | told;
+  endfunction
+
   // How many of 8 bits are set, in two LUTs in a row: of 4 each, then the sum. Adders would be carry chains.
   function automatic logic [2:0] ones_of_4(logic [3:0] bits);
     logic two;

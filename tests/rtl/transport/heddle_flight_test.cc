@@ -47,12 +47,12 @@ TEST_F(FlightTest, AnyEventsAreCountedAndReported) {
     uint32_t pdc = 0, packets = 0, lost = 0;
     bool closes = false;
   };
-  Report last;
+  Report last, later;  // Two cycles ago; one cycle ago.
   uint32_t looked = 0;
   std::array<uint32_t, kPdcs> seen = {};  // Without the event in the pipeline.
   uint32_t closures = 0;
   for (int cycle = 0; cycle < 200'000; ++cycle) {
-    // The event of the cycle before has these consequences.
+    // The event of two cycles before has these consequences.
     dut_.Settle();
     ASSERT_EQ(dut_->event_o, last.event);
     ASSERT_EQ(dut_->rule_o, last.rule);
@@ -147,7 +147,8 @@ TEST_F(FlightTest, AnyEventsAreCountedAndReported) {
     if (report.event) {
       flight[pdc] = after;
     }
-    last = report;
+    last = later;
+    later = report;
     dut_.Tick();
   }
   EXPECT_GT(closures, 1000u);

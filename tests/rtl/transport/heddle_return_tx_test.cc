@@ -162,7 +162,7 @@ TEST_F(ReturnTxTest, RefusalWaitsAndThenGoesOneByOne) {
   bench_.Run(300);
   EXPECT_EQ(Sent(), (Psns{0}));
   bench_.acks.push_back(Ack(5, kReturnStart));
-  bench_.Run(10);
+  bench_.Run(20);
   EXPECT_EQ(Sent(), (Psns{1, 2, 3}));
 }
 
@@ -233,13 +233,13 @@ TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
     Ask(5);
     Ask(60);
   }
-  bench_.Run(60);
+  bench_.Run(80);
   ASSERT_EQ(bench_.sent.size(), 20U);
   bench_.Sweep(3);
   bench_.sent.clear();
   bench_.acks.push_back(Nack(5, kReturnStart, NackCode::kRodOoo));
   bench_.acks.push_back(Nack(60, kReturnStart, NackCode::kRodOoo));
-  bench_.Run(60);
+  bench_.Run(80);
   ASSERT_EQ(bench_.sent.size(), 20U);
   for (const rtl::ReturnPacket& packet : bench_.sent) {
     EXPECT_EQ(packet.dead, packet.data.region == 3 ? 1 : 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// heddle_sack and heddle_passed for a test, which is the unit between them: it keeps the record of one PDC.
+// heddle_sack with its report and step, and heddle_passed, for a test, which is the unit between them: it keeps the record of one PDC.
 
 module sack_probe
   import heddle_contract_pkg::*;
@@ -44,12 +44,15 @@ module sack_probe
   output logic [31:0]          passed_psn_o,
   output logic                 idle_o
 );
-  logic [PdcWindow-1:0] held;
+  logic [PdcWindow-1:0] held, reported;
+  sack_t                changed, stepped;
+  heddle_sack_report u_report (.out_i, .base_i, .bitmap_i, .reported_o(reported));
   heddle_sack u_sack (
-    .state_i, .out_i, .next_i, .ack_i, .advance_i, .sack_i, .base_i, .bitmap_i, .pass_i, .past_i, .lose_i, .anew_i,
-    .trim_i, .trim_at_i, .step_i, .state_o, .news_o, .held_o(held), .back_o, .skip_o, .above_o, .left_o,
-    .flight_o
+    .state_i, .out_i, .next_i, .ack_i, .advance_i, .reported_i(sack_i ? reported : '0), .pass_i, .past_i, .lose_i, .anew_i,
+    .trim_i, .trim_at_i, .state_o(changed), .news_o, .held_o(held), .back_o, .left_o, .flight_o
   );
+  heddle_sack_step u_step (.state_i, .out_i, .next_i, .state_o(stepped), .skip_o, .above_o);
+  assign state_o = step_i ? stepped : changed;
   heddle_passed u_passed (
     .clk_i, .rst_ni, .reorder_i, .valid_i(ack_i), .always_i, .room_o, .pdc_i, .spdcid_i, .una_i, .advance_i, .held_i(held),
     .valid_o(passed_o), .ready_i(passed_ready_i), .pdc_o(passed_pdc_o), .spdcid_o(passed_spdcid_o),
