@@ -3,7 +3,8 @@
 //
 // Coherent:    a read that meets a write to the same word in the same cycle
 //              returns the new word, so a read-modify-write pipeline of two
-//              stages needs no forwarding of its own.
+//              stages needs no forwarding of its own. With Coherent unset, such a read
+//              returns nothing that may be used.
 // Initialised: with Init set, a walker writes zero to every word after reset;
 //              until `ready_o` nobody may write or rely on read data. Without,
 //              a word must be written before its data is used.
@@ -21,6 +22,7 @@ module heddle_mem #(
   parameter  int unsigned Depth  = 64,    // Words, a power of two >= 2.
   parameter  bit          Init   = 1'b1,
   parameter  bit          Parity = Init,
+  parameter  bit          Coherent = 1'b1,
   localparam int unsigned AddrW  = $clog2(Depth)
 ) (
   input  logic             clk_i,
@@ -56,7 +58,7 @@ module heddle_mem #(
     if (wen) words[waddr] <= wdata;
     rword_q    <= words[raddr_i];
     wdata_q    <= wdata;
-    bypassed_q <= wen && waddr == raddr_i;
+    bypassed_q <= Coherent && wen && waddr == raddr_i;
   end
 
   if (Parity) begin : gen_parity

@@ -209,7 +209,7 @@ module heddle_return_tx
     .clk_i, .rst_ni, .wen_i(change.opens), .waddr_i(pdc_q), .wdata_i(job_q.route),
     .raddr_i(pdc), .rdata_o(route), .error_o(unused_route_err), .ready_o(route_rdy)
   );
-  heddle_mem #(.Width(RecordW), .Depth(NumPdc * ReturnWindow), .Init(1'b0)) u_records (
+  heddle_mem #(.Width(RecordW), .Depth(NumPdc * ReturnWindow), .Init(1'b0), .Coherent(1'b0)) u_records (
     .clk_i, .rst_ni, .wen_i(record_wen), .waddr_i(record_waddr), .wdata_i(record_wdata),
     .raddr_i(sweep_valid_i ? sweep_q : {send_pdc, next_record}), .rdata_o(record),
     .error_o(unused_record_err), .ready_o(unused_record_rdy)
@@ -462,6 +462,8 @@ module heddle_return_tx
 
   `HEDDLE_ASSERT(NoDoublingIsLeft_A, step && s.una == s.top |-> s.rto_shift == '0)
   `HEDDLE_ASSERT(PassIsInWindow_A, step |-> s.nxt - s.una <= 32'(PdcWindow))
+  `HEDDLE_ASSERT(SentRecordIsWhole_A, takes_send && record_wen && record_waddr == {send_pdc, next_record} |=> !change.sends)
+  `HEDDLE_ASSERT(SweptRecordIsWhole_A, takes_sweep |-> !(record_wen && record_waddr == sweep_q))
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !change.sends || pkt_fifo_ready)
   `HEDDLE_ASSERT(RecordsHaveRoom_A, !change.pushes || job_q.open || (s.fin - s.una) < 32'(ReturnWindow))
 endmodule
