@@ -417,7 +417,7 @@ module heddle_return_rx
   end
 
   // --------------------------------------------------------------- delayed ACKs
-  logic              ruled, any_due, paid;
+  logic              ruled, any_due, settled, paid;
   logic [15:0]       waited;  // Since the last packet.
   logic [31:0]       rounded, late_rounded;
   logic [PdcW-1:0]   late_pdc;
@@ -426,18 +426,34 @@ module heddle_return_rx
   assign waited       = now_ns_i[22:7] - s.received_at;
   assign late_rounded = s.received + 32'd255;
   assign rounded      = accept ? received_after + 32'd255 : late_rounded;
-  assign paid         = late_take_i || (write && d.unacked == '0);
+  // d.unacked == 0, without waiting for it.
+  assign settled      = accept ? urgent && lost == TrimNone : (!behind && known && duplicate) || s.unacked == '0;
+  assign paid         = late_take_i || (write && settled);
+  // A cycle later. A debt that was paid may be looked at once more: nothing is owed then.
+  logic            owes_now_q, paid_q, pending;
+  logic [PdcW-1:0] owes_pdc_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      owes_now_q <= 1'b0;
+      paid_q     <= 1'b0;
+    end else begin
+      owes_now_q <= write && !late_take_i && (accept || behind) && !settled;
+      paid_q     <= paid;
+    end
+  end
+  always_ff @(posedge clk_i) owes_pdc_q <= pdc_q;
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
-    .set_i(write && (accept || behind) && d.unacked != '0), .clear_i(paid), .pdc_i(pdc_q),
-    .due_o(due), .pending_o(late_o.pending)
+    .set_i(owes_now_q), .clear_i(paid_q), .pdc_i(owes_pdc_q),
+    .due_o(due), .pending_o(pending)
   );
   heddle_group_pick #(.NumSrc(NumPdc)) u_due (
-    .clk_i, .rst_ni, .valid_i(due), .drop_i(paid), .drop_idx_i(pdc_q), .valid_o(any_due), .idx_o(late_pdc),
+    .clk_i, .rst_ni, .valid_i(due), .drop_i(paid_q), .drop_idx_i(owes_pdc_q), .valid_o(any_due), .idx_o(late_pdc),
     .take_i(late_look_i)
   );
   always_comb begin
     late_o.due     = any_due;
+    late_o.pending = pending || (owes_now_q && port_i.ack_delay_ticks != '0);
     // The PDC may have ended, or begun anew.
     late_o.respond = alive_i[pdc_q] && begun_q && s.unacked != '0;
     late_o.answer         = '0;
@@ -568,8 +584,9 @@ module heddle_return_rx
                     unused_asked_rdy, unused_state_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
+  `HEDDLE_ASSERT(Settled_A, write && !late_take_i |-> settled == (d.unacked == '0))
   `HEDDLE_ASSERT(Arrives_A, take_i && !trimmed |-> arrives == (expected || jumps))
-  `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle && !look_i && !begins_here |=> some_q)
+  `HEDDLE_ASSERT(SomeCame_A, take_i && verdict_o.settle && !look_i && !begins_here |=> some_q)
   `HEDDLE_ASSERT(AskedBeforeItEnds_A, !(asked_i && end_i && asked_msg_i == end_msg_i))
   `HEDDLE_ASSERT(CutAfterItWasAsked_A, !(asked_i && cut_i && asked_msg_i == cut_msg_i))
 endmodule
