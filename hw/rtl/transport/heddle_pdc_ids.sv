@@ -76,7 +76,9 @@ module heddle_pdc_ids
   // --------------------------------------------------------------- generations
   // Of the last use. Opening is the one that writes.
   logic [PdcGenW-1:0] gen, gen_next, again_gen, again_next, free_gen;
-  logic [NumPdc-1:0]  used_q;   // `gen` was written.
+  logic [NumPdc-1:0]  used_q;   // `gen` was written; known a cycle after the PDC was opened.
+  logic               opened_q;
+  logic [PdcW-1:0]    opened_pdc_q;
   logic [PdcW-1:0]    opened_pdc;
   logic [PdcGenW-1:0] opened_gen;
 
@@ -120,6 +122,7 @@ module heddle_pdc_ids
                                  (PdcW + 1)'(state_q != StNone);
 
   always_ff @(posedge clk_i) begin
+    opened_pdc_q <= opened_pdc;
     if (pick) pdc_q <= fresh ? fresh_q[PdcW-1:0] : line_pdc;
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -127,6 +130,7 @@ module heddle_pdc_ids
       state_q <= StNone;
       fresh_q <= '0;
       used_q  <= '0;
+      opened_q <= 1'b0;
       waits_o <= 1'b0;
     end else begin
       unique case (state_q)
@@ -139,7 +143,8 @@ module heddle_pdc_ids
         default: if (take_i) state_q <= StNone;
       endcase
       if (pick && fresh) fresh_q <= fresh_q + 1'b1;
-      if (take_i || again_i) used_q[opened_pdc] <= 1'b1;
+      opened_q <= take_i || again_i;
+      if (opened_q) used_q[opened_pdc_q] <= 1'b1;
       if (put_back)     waits_o <= 1'b1;
       else if (valid_o) waits_o <= 1'b0;
     end

@@ -13,7 +13,7 @@
 //           already failed go straight to `done`, and so does a drain token.
 // Reopen:   a PDC whose SYN was refused gets a new PDCID and Start_PSN, after the
 //           packets already on their way have left.
-// One operation every two cycles.
+// One operation every two cycles; one that opens a PDC takes three more.
 
 `include "heddle_assert.svh"
 
@@ -124,7 +124,7 @@ module heddle_tx_msg
   localparam int unsigned PeerW   = $bits(pdc_peer_t);
 
   typedef enum logic [2:0] {
-    StIdle, StLookup, StPlace, StForget, StReopenWait, StReopen
+    StIdle, StLookup, StOpen, StPlace, StForget, StReopenWait, StReopen
   } state_e;
 
   state_e state_d, state_q;
@@ -173,7 +173,7 @@ module heddle_tx_msg
   // --------------------------------------------------------------- key lookup
   // The operation, or the one parked longest.
   logic        from_parked, from_parked_q;
-  key_t        op_key, key;
+  key_t        op_key, key, key_q;
   logic [11:0] target_ri;
   logic        laned, plenty_q;  // Half of all PDCs are free.
   logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle,
@@ -187,37 +187,34 @@ module heddle_tx_msg
   assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
                    op_i.op.source_pid, op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp,
                    op_i.op.owner, lane, op_i.hop};
-  assign key = (state_q == StIdle ? from_parked : from_parked_q) ? parked.key : op_key;
+  assign key = from_parked ? parked.key : op_key;  // Meaningful in StIdle; then it is in `key_q`.
 
-  logic [31:0] fold, mixed;
-  assign fold = key.fa[31:0] ^ key.fa[63:32] ^ key.fa[95:64] ^ key.fa[127:96] ^
-                {key.pid_on_fep, 8'b0, key.resource_index} ^ {2'b0, key.dscp, key.job_id} ^
-                {4'b0, key.source_pid, 2'b0, key.rel, key.rud, key.source_ri};
-  // Spreads keys that differ in few bits; a multiplication by constant shifts.
-  assign mixed = fold + (fold << 3) + (fold << 10) + (fold << 17) + (fold >> 15);
-
+  // Linear: keys that differ in few bits are spread evenly. Digits of pi.
+  localparam logic [287:0] HashKey = 288'h082efa98_ec4e6c89_452821e6_38d01377_be5466cf_34e90c6c_c0ac29b7_c97c50dd_3f84d5b5;
+  localparam int unsigned  SumW    = HashW + 2 * SetW;
   logic [Tables-1:0][SetW-1:0] sets, sets_q;
   logic [HashW-1:0]            hash, hash_q;
-  assign sets[0] = fold[SetW-1:0] ^ fold[2*SetW-1:SetW] ^ fold[3*SetW-1:2*SetW] ^
-                   fold[4*SetW-1:3*SetW] ^ SetW'(fold[31:4*SetW]) ^ SetW'(key.lane);
-  assign sets[1] = mixed[31 -: SetW] ^ mixed[17 -: SetW] ^ SetW'(key.lane);
-  assign hash    = mixed[31 -: HashW] ^ mixed[15 -: HashW];
+  heddle_toeplitz #(.DataW($bits(key_t)), .HashW(SumW)) u_hash (
+    .key_i(HashKey[$bits(key_t)+SumW-2:0]), .data_i(key), .hash_o({hash, sets})
+  );
 
   logic [Tables-1:0][Ways-1:0][WayBits-1:0] ways;
-  logic [Tables-1:0]                        ways_wen, set_error, set_ready;
-  logic [Ways-1:0][WayBits-1:0]             ways_d;
-  place_t                                   place_new, place_old;
+  logic [Tables-1:0][Ways-1:0]              ways_wen, way_error, way_ready;
+  logic [WayBits-1:0]                       way_d;
+  place_t                                   place_new, place_new_q, place_old;
   logic                                     place_err, place_ready;
   for (genvar t = 0; t < Tables; t++) begin : gen_table
-    heddle_mem #(.Width(Ways * WayBits), .Depth(Sets)) u_sets (
-      .clk_i, .rst_ni,
-      .wen_i(ways_wen[t]), .waddr_i(sets_q[t]), .wdata_i(ways_d),
-      .raddr_i(state_q == StPlace ? place_old.row : sets[t]), .rdata_o(ways[t]),
-      .error_o(set_error[t]), .ready_o(set_ready[t])
-    );
+    for (genvar w = 0; w < Ways; w++) begin : gen_way
+      heddle_mem #(.Width(WayBits), .Depth(Sets)) u_way (
+        .clk_i, .rst_ni,
+        .wen_i(ways_wen[t][w]), .waddr_i(sets_q[t]), .wdata_i(way_d),
+        .raddr_i(sets[t]), .rdata_o(ways[t][w]),
+        .error_o(way_error[t][w]), .ready_o(way_ready[t][w])
+      );
+    end
   end
   heddle_mem #(.Width($bits(place_t)), .Depth(NumPdc), .Init(1'b0)) u_places (
-    .clk_i, .rst_ni, .wen_i(pdc_take), .waddr_i(pdc_new), .wdata_i(place_new),
+    .clk_i, .rst_ni, .wen_i(pdc_take), .waddr_i(pdc_new), .wdata_i(place_new_q),
     .raddr_i(unmap_pdc_i), .rdata_o(place_old), .error_o(place_err), .ready_o(place_ready)
   );
 
@@ -238,7 +235,7 @@ module heddle_tx_msg
         if (!candidate.valid) begin
           vacant[t]  = vacant[t] + 3'd1;
           way_new[t] = WayW'(w);
-        end else if (candidate.key == key) begin
+        end else if (candidate.key == key_q) begin
           hit     = 1'b1;
           hit_pdc = candidate.pdc;
         end
@@ -250,18 +247,15 @@ module heddle_tx_msg
     way_avail        = vacant != '0;
   end
 
-  way_t way_d;
+  // Compared for each way: an index of two dimensions would be an adder.
   always_comb begin
-    way_d    = {1'b1, key, pdc_new};
-    ways_wen = '0;
-    ways_d   = ways[place_new.table_];
-    ways_d[place_new.way] = way_d;
-    if (pdc_take) ways_wen[place_new.table_] = 1'b1;
-    if (state_q == StForget) begin
-      ways_d                = ways[place_old.table_];
-      ways_d[place_old.way] = '0;
-      ways_wen[place_old.table_] = !unmap_keep_i;
+    for (int unsigned t = 0; t < Tables; t++) begin
+      for (int unsigned w = 0; w < Ways; w++) begin
+        ways_wen[t][w] = (pdc_take && place_new_q.table_ == 1'(t) && place_new_q.way == WayW'(w)) ||
+                         (state_q == StForget && !unmap_keep_i && place_old.table_ == 1'(t) && place_old.way == WayW'(w));
+      end
     end
+    way_d = state_q == StForget ? '0 : {1'b1, key_q, pdc_new};
   end
 
   // Parked operations by hash of their key.
@@ -287,19 +281,19 @@ module heddle_tx_msg
   assign kept = pdc_peer_t'(kept_raw);
 
   always_comb begin
-    peer_new.rud        = key.rud;
-    peer_new.ipv6       = key.ipv6;
-    peer_new.fa         = key.fa;
-    peer_new.hop        = key.hop;
-    peer_new.dscp       = key.dscp;
+    peer_new.rud        = key_q.rud;
+    peer_new.ipv6       = key_q.ipv6;
+    peer_new.fa         = key_q.fa;
+    peer_new.hop        = key_q.hop;
+    peer_new.dscp       = key_q.dscp;
     peer_new.spdcid     = pdcid_new;
     peer_new.start_psn  = lfsr_q ^ port_i.pdc_seed;
     peer_new.entropy    = 16'(EntropyPortFirst) | {2'b0, lfsr_q[13:0]};
-    peer_new.job_id     = key.job_id;
-    peer_new.pid_on_fep = key.pid_on_fep;
-    peer_new.source_pid = key.source_pid;
-    peer_new.source_ri  = key.source_ri;
-    peer_new.rel        = key.rel;
+    peer_new.job_id     = key_q.job_id;
+    peer_new.pid_on_fep = key_q.pid_on_fep;
+    peer_new.source_pid = key_q.source_pid;
+    peer_new.source_ri  = key_q.source_ri;
+    peer_new.rel        = key_q.rel;
     peer_again            = kept;
     peer_again.spdcid     = pdcid_again;
     peer_again.start_psn  = peer_new.start_psn;
@@ -320,7 +314,7 @@ module heddle_tx_msg
 
   // ------------------------------------------------------------------- control
   logic tables_ready;
-  assign tables_ready = (&set_ready) && kept_ready && ids_ready && place_ready && count_ready;
+  assign tables_ready = (&way_ready) && kept_ready && ids_ready && place_ready && count_ready;
 
   // The oldest parked operation is looked up when that may help: it is new here, a PDC is free, or
   // a key was forgotten meanwhile. It takes turns with operations.
@@ -344,10 +338,10 @@ module heddle_tx_msg
   assign unpark       = parked_enq && enq_ready_i;
   assign done_valid_o = looked && straight && (op_i.op.token || msg_avail);
 
-  logic may_open, open_new;
-  assign may_open = way_avail && pdc_avail;
-  assign open_new = state_q == StLookup && !hit && may_open &&
-                    (from_parked_q || (looked && !straight && !behind && !parked_valid));
+  logic may_open, open_next;
+  assign may_open  = way_avail && pdc_avail;
+  assign open_next = state_q == StLookup && !hit && may_open &&
+                     (from_parked_q || (looked && !straight && !behind && !parked_valid));
   assign park     = looked && !straight && msg_avail &&
                     (behind || (!hit && (parked_valid || !may_open)));
   assign reads    = op_i.op.opcode == OpcodeRead && op_i.op.length != '0;
@@ -362,11 +356,11 @@ module heddle_tx_msg
   assign ended = unmap_valid_i && unmap_pdc_i == reopen_pdc_i;
   assign again = state_q == StReopen && !ended;
 
-  assign open_valid_o = open_new || again;
+  assign open_valid_o = state_q == StOpen || again;
   assign open_again_o = state_q == StReopen;
   assign open_pdc_o   = open_again_o ? reopen_pdc_i : pdc_new;
   assign open_peer_o  = open_again_o ? peer_again : peer_new;
-  assign pdc_take     = open_new && open_ready_i;
+  assign pdc_take     = state_q == StOpen && open_ready_i;
 
   assign reopen_ready_o = state_q == StReopen && (open_ready_i || ended);
   assign unmap_ready_o  = state_q == StForget;
@@ -383,7 +377,8 @@ module heddle_tx_msg
       end
       // Back to idle without progress when the operation has to wait, so that
       // PDCs that end can be forgotten meanwhile.
-      StLookup:     state_d = StIdle;
+      StLookup:     state_d = open_next ? StOpen : StIdle;
+      StOpen:       state_d = StIdle;
       StPlace:      state_d = StForget;
       StForget:     state_d = StIdle;
       StReopenWait: if ($signed(seq_done_i - wait_seq_q) >= 0) state_d = StReopen;
@@ -416,9 +411,14 @@ module heddle_tx_msg
                        !(parked_valid && (!stuck_q || pdc_avail)) && tables_ready;
 
   always_ff @(posedge clk_i) begin
-    sets_q        <= state_q == StPlace ? {Tables{place_old.row}} : sets;
-    hash_q        <= hash;
-    from_parked_q <= from_parked;
+    place_new_q <= place_new;
+    if (state_q == StPlace) sets_q <= {Tables{place_old.row}};
+    if (state_q == StIdle) begin
+      key_q         <= key;
+      sets_q        <= sets;
+      hash_q        <= hash;
+      from_parked_q <= from_parked;
+    end
     if (state_q == StIdle) wait_seq_q <= seq_issued_i;
   end
 
@@ -476,8 +476,8 @@ module heddle_tx_msg
   end
 
   logic unused;
-  assign unused = ^{recycle_count, parked_count, set_error, kept_error, place_err, count_err,
-                    mixed, last_index[31:PktW],
+  assign unused = ^{recycle_count, parked_count, way_error, kept_error, place_err, count_err,
+                    last_index[31:PktW],
                     op_i.op.rx_index[15:12], op_i.op.slots, op_i.op.more_iova, op_i.op.lengths,
                     port_i, transport_i};
 
