@@ -147,42 +147,21 @@ module heddle_tx_fetch
     logic [3:0]      count;
   } record_t;
 
-  // Contexts. Counts are free-running positions: tail >= asked >= fetched >= done.
-  logic [NumTx-1:0]             alive_d, alive_q;
-  logic [NumTx-1:0]             error_d, error_q;      // Later operations leave as flushed.
-  logic [NumTx-1:0]             overrun_d, overrun_q;  // A doorbell was ahead of the ring.
-  logic [NumTx-1:0]             refused_d, refused_q;  // Slots from `bad` on could not be read.
-  logic [NumTx-1:0]             partial_d, partial_q;  // Extension slots are still to come.
-  logic [NumTx-1:0][GenW-1:0]   gen_d, gen_q;
-  logic [NumTx-1:0][15:0]       tail_d, tail_q;        // Published by the host.
-  logic [NumTx-1:0][15:0]       asked_d, asked_q;      // Reads issued.
-  logic [NumTx-1:0][15:0]       fetched_d, fetched_q;  // Reads returned.
-  logic [NumTx-1:0][15:0]       done_d, done_q;        // Left as operations.
-  logic [NumTx-1:0][15:0]       bad_d, bad_q;
-  logic [NumTx-1:0][ShareW-1:0] used_d, used_q;        // Messages in the table.
+  // Contexts (heddle_tx_context). Counts are free-running positions: tail >= asked >= fetched >= done.
+  logic [NumTx-1:0]             alive, failed, overrun, refused, partial, fenced, held, chain;
+  logic [NumTx-1:0][GenW-1:0]   gen;
+  logic [NumTx-1:0][15:0]       tail, asked, fetched, done, bad, mask;
+  logic [NumTx-1:0][ShareW-1:0] used;                  // Messages in the table.
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
-  logic [NumTx-1:0]             fenced_d, fenced_q;    // Next operation waits for those before.
-  logic [NumTx-1:0]             held_d, held_q;        // It waits for others of its flow.
-  logic [NumTx-1:0]             chain_d, chain_q;      // It goes on the operation of the one before.
-  logic [NumTx-1:0][GroupW-1:0]   group_d, group_q;    // Group that is open, or comes next.
-  logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
-  logic [NumTx-1:0][NumGroup-1:0] grouped_d, grouped_q;  // Groups that have not ended.
-  logic [NumTx-1:0][63:0]       head_cell_q, spill_base_q;
-  logic [NumTx-1:0]             early_q;
-  logic [NumTx-1:0][3:0]        log2_q;
-  logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
-  logic [NumTx-1:0][CqW-1:0]    cq_q;
-  logic [NumTx-1:0][7:0]        owner_q;
+  logic [NumTx-1:0][GroupW-1:0]   group;
+  logic [NumTx-1:0][MemberW-1:0]  members;
+  logic [NumTx-1:0]             number_busy;  // Of the group that comes next,
+  logic [NumTx-1:0]             number_next;  // but another one is free.
+  logic [NumTx-1:0][CqW-1:0]    cq;
 
-  assign alive_o     = alive_q;
-  assign gen_o       = gen_q;
-  assign head_cell_o = head_cell_q;
-  assign ring_log2_o = log2_q;
-  assign spill_base_o = spill_base_q;
-  assign early_o      = early_q;
-  assign owner_o      = owner_q;
-  assign tail_o       = tail_q;
-  assign counters_o  = counters_q;
+  assign alive_o = alive;
+  assign gen_o   = gen;
+  assign tail_o  = tail;
 
   // --------------------------------------------------------------- table port
   typedef enum logic [2:0] {
@@ -219,13 +198,9 @@ module heddle_tx_fetch
   logic [5:0]     rec_count;
 
   always_comb begin
-    f0_want = '0;
-    if (tail_q != asked_q) begin
-      for (int unsigned i = 0; i < NumTx; i++) begin
-        f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] &&
-                     asked_q[i] - done_q[i] <= 16'(Slots - Burst) &&
-                     !(f1_valid_q && f1_ctx_q == TxW'(i));
-      end
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      f0_want[i] = alive[i] && tail[i] != asked[i] && asked[i] - done[i] <= 16'(Slots - Burst) &&
+                   !(f1_valid_q && f1_ctx_q == TxW'(i));
     end
   end
 
@@ -261,36 +236,36 @@ module heddle_tx_fetch
   );
 
   // Length of the read: not beyond what is published, room, ring end or 512 bytes.
+  function automatic logic [3:0] burst(logic [15:0] count);
+    burst = count[15:3] != '0 ? 4'(Burst) : count[3:0];
+  endfunction
+  function automatic logic [3:0] fewer(logic [3:0] a, logic [3:0] b);
+    fewer = a < b ? a : b;
+  endfunction
   logic [15:0] f1_asked, f1_ahead, f1_room, f1_to_end, f1_slot, f1_mask;
   logic [63:0] f1_addr;
   logic [3:0]  f1_to_line, f1_count;
   always_comb begin
-    f1_asked   = asked_q[f1_ctx_q];
-    f1_mask    = (16'd1 << log2_q[f1_ctx_q]) - 16'd1;
+    f1_asked   = asked[f1_ctx_q];
+    f1_mask    = mask[f1_ctx_q];
     f1_slot    = f1_asked & f1_mask;
     f1_to_end  = f1_mask - f1_slot + 16'd1;
     f1_addr    = f1_cfg.ring_base + {42'b0, f1_slot, 6'b0};
-    f1_ahead   = tail_q[f1_ctx_q] - f1_asked;
-    f1_room    = 16'(Slots) - (f1_asked - done_q[f1_ctx_q]);
+    f1_ahead   = tail[f1_ctx_q] - f1_asked;
+    f1_room    = 16'(Slots) - (f1_asked - done[f1_ctx_q]);
     f1_to_line = 4'd8 - {1'b0, f1_addr[8:6]};
-    f1_count   = 4'(Burst);
-    if (f1_ahead < 16'(f1_count)) f1_count = f1_ahead[3:0];
-    if (f1_room < 16'(f1_count)) f1_count = f1_room[3:0];
-    if (f1_to_end < 16'(f1_count)) f1_count = f1_to_end[3:0];
-    if (f1_to_line < f1_count) f1_count = f1_to_line;
+    f1_count   = fewer(fewer(burst(f1_ahead), burst(f1_room)), fewer(burst(f1_to_end), f1_to_line));
   end
 
   // ------------------------------------------------------------ the push window
-  logic [Copies-1:0][Words-1:0] came_q;   // Words since the context's last tail doorbell.
-  logic [Copies-1:0]            twice_q;  // One of them came more than once.
-  logic [Copies-1:0]            armed_q;  // Complete, and covered by a doorbell.
+  logic [NumTx-1:0][PushWindowSlots-1:0] armed;  // Complete, and covered by a doorbell.
 
   logic                   db_tail, db_av, push;
   logic [TxW-1:0]         db_ctx;
   logic [15:0]            db_step;
   logic [TxW+PushW-1:0]   push_slot;
   logic [Words-1:0]       copy_ready;
-  assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive_q[db_ctx];
+  assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive[db_ctx];
   assign push_slot = {db_ctx, db_i.offset[WordW+3 +: PushW]};
 
   // Read as the configuration is: the slot that is fetched next.
@@ -298,7 +273,7 @@ module heddle_tx_fetch
   logic [511:0]         copy_raw;
   logic [Words-1:0]     unused_copy_error;
   logic [TxW+PushW-1:0] copy_raddr;
-  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, asked_q[cfg_raddr][PushW-1:0]};
+  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, asked[cfg_raddr][PushW-1:0]};
   for (genvar w = 0; w < Words; w++) begin : gen_words
     heddle_mem #(
       .Width(64),
@@ -322,12 +297,14 @@ module heddle_tx_fetch
   // read where they are needed, or kept (`put_*`). That it is one and no payload
   // itself is known when all preceding slots have left.
   logic        f1_copy_ext;
+  logic [PushWindowSlots-1:0] f1_armed;
+  assign f1_armed = armed[f1_ctx_q];
   logic [3:0]  f1_copy_count;
-  assign f1_copy = f1_valid_q && f1_look && armed_q[{f1_ctx_q, f1_asked[PushW-1:0]}] &&
-                   copy.position == f1_asked && fetched_q[f1_ctx_q] == f1_asked &&
-                   !refused_q[f1_ctx_q];
+  assign f1_copy = f1_valid_q && f1_look && f1_armed[f1_asked[PushW-1:0]] &&
+                   copy.position == f1_asked && fetched[f1_ctx_q] == f1_asked &&
+                   !refused[f1_ctx_q];
   assign f1_copy_ext   = (copy.flags & TxFlagInlineExt) != '0 && copy.ext_slots <= 8'd3 &&
-                         done_q[f1_ctx_q] == f1_asked &&
+                         done[f1_ctx_q] == f1_asked &&
                          16'd1 + 16'(copy.ext_slots) <= f1_ahead &&
                          16'd1 + 16'(copy.ext_slots) <= f1_to_end;
   assign f1_copy_count = f1_copy_ext ? 4'd1 + copy.ext_slots[3:0] : 4'd1;
@@ -343,10 +320,8 @@ module heddle_tx_fetch
   logic [PushW-1:0] c_at_d, c_at_q;      // Slot of the window.
   logic [1:0]       c_left_d, c_left_q;  // Slots to read.
   logic [NumTx-1:0] pushed_d, pushed_q;  // The next operation's payload was pushed.
-  logic [PushWindowSlots-1:0] f1_armed;
   logic [3:1]       c_armed;             // The slots after the descriptor that are there, or not needed.
   logic [3:1][PushW-1:0] c_place;
-  assign f1_armed = armed_q[{f1_ctx_q, PushW'(0)} +: PushWindowSlots];
   always_comb begin
     for (int unsigned i = 1; i <= 3; i++) begin
       c_place[i] = f1_asked[PushW-1:0] + PushW'(i);
@@ -361,10 +336,11 @@ module heddle_tx_fetch
   assign c_read   = c_busy_q && c_left_q != '0;
   assign c_ok_d   = (c_begin || c_ok_q) && !(push && db_ctx == (c_begin ? f1_ctx_q : c_ctx_q));
   always_comb begin
-    pushed_d = pushed_q;
-    if (s1_left && !s1_again_q) pushed_d[s1_ctx_q] = 1'b0;
-    if (c_begin) pushed_d[f1_ctx_q] = 1'b1;
-    if (tbl_write) pushed_d[tbl_ctx] = 1'b0;
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      pushed_d[i] = pushed_q[i] && !(s1_left && !s1_again_q && s1_ctx_q == TxW'(i));
+      if (c_begin && f1_ctx_q == TxW'(i))   pushed_d[i] = 1'b1;
+      if (tbl_write && tbl_ctx == TxW'(i)) pushed_d[i] = 1'b0;
+    end
   end
 
   assign put_begin_o = c_begin;
@@ -401,43 +377,19 @@ module heddle_tx_fetch
   always_comb begin
     for (int unsigned i = 0; i < PushWindowSlots; i++) begin
       ahead_asked[i] = PushW'(i) - f1_asked[PushW-1:0];
-      ahead_tail[i]  = PushW'(i) - tail_q[db_ctx][PushW-1:0];
+      ahead_tail[i]  = PushW'(i) - tail[db_ctx][PushW-1:0];
       passed[i]      = (f1_go || f1_copy) && ahead_asked[i] < f1_passed;
       covered[i]     = 16'(ahead_tail[i]) < db_step && db_step <= 16'(PushWindowSlots);
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      came_q  <= '0;
-      twice_q <= '0;
-      armed_q <= '0;
-    end else begin
-      for (int unsigned i = 0; i < PushWindowSlots; i++) begin
-        if (passed[i]) armed_q[{f1_ctx_q, PushW'(i)}] <= 1'b0;
-      end
-      if (db_tail) begin
-        for (int unsigned i = 0; i < PushWindowSlots; i++) begin
-          if (covered[i] && (&came_q[{db_ctx, PushW'(i)}]) && !twice_q[{db_ctx, PushW'(i)}]) begin
-            armed_q[{db_ctx, PushW'(i)}] <= 1'b1;
-          end
-          came_q[{db_ctx, PushW'(i)}]  <= '0;
-          twice_q[{db_ctx, PushW'(i)}] <= 1'b0;
-        end
-      end
-      if (push) begin
-        armed_q[push_slot] <= 1'b0;
-        came_q[push_slot]  <= came_q[push_slot] | push_i.words;
-        if ((came_q[push_slot] & push_i.words) != '0) twice_q[push_slot] <= 1'b1;
-      end
-      if (tbl_write) begin
-        for (int unsigned i = 0; i < PushWindowSlots; i++) begin
-          came_q[{tbl_ctx, PushW'(i)}]  <= '0;
-          twice_q[{tbl_ctx, PushW'(i)}] <= 1'b0;
-          armed_q[{tbl_ctx, PushW'(i)}] <= 1'b0;
-        end
-      end
-    end
+  for (genvar i = 0; i < NumTx; i++) begin : gen_window
+    heddle_tx_window u_window (
+      .clk_i, .rst_ni, .clear_i(tbl_write && tbl_ctx == TxW'(i)),
+      .push_i(push && db_ctx == TxW'(i)), .push_slot_i(push_slot[PushW-1:0]), .push_words_i(push_i.words),
+      .tail_i(db_tail && db_ctx == TxW'(i)), .covered_i(covered),
+      .passed_i(f1_ctx_q == TxW'(i) ? passed : '0), .armed_o(armed[i])
+    );
   end
 
   // ------------------------------------------------------------------- requests
@@ -466,7 +418,7 @@ module heddle_tx_fetch
   assign rec_in.token    = !f1_valid_q;
   assign rec_in_ctx      = f1_valid_q ? f1_ctx_q : tbl_ctx;
   assign rec_in.ctx      = rec_in_ctx;
-  assign rec_in.gen      = gen_q[rec_in_ctx];
+  assign rec_in.gen      = gen[rec_in_ctx];
   assign rec_in.position = f1_asked;
   assign rec_in.count    = f1_count;
 
@@ -515,7 +467,7 @@ module heddle_tx_fetch
   logic word_take, rec_same, token_take;
   // A pushed descriptor has the buffer's write port for itself.
   assign word_take = word_valid && rec_valid && !rec.token && !f1_copy;
-  assign rec_same  = alive_q[rec.ctx] && gen_q[rec.ctx] == rec.gen;
+  assign rec_same  = alive[rec.ctx] && gen[rec.ctx] == rec.gen;
   assign commit    = word_take && word_last && rec_same;
   assign rec_pop   = (word_take && word_last) || token_take;
 
@@ -523,8 +475,6 @@ module heddle_tx_fetch
   logic             s1_valid_d, s1_valid_q;
   logic [TxW-1:0]   s1_ctx_d, s1_ctx_q;
   logic [NumTx-1:0] s0_want;
-  logic [NumTx-1:0] number_busy;  // Of the group that comes next,
-  logic [NumTx-1:0] number_next;  // but another one is free.
   logic             shared_ok;
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
@@ -534,31 +484,22 @@ module heddle_tx_fetch
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
   tx_op_t           out;
-  tx_fetched_t      fetched;
+  tx_fetched_t      leaving;
   logic [2:0]       out_count;
 
   assign shared_ok = shared_q < SharedW'(Shared);
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
-      room_o[i] = credit_ok_i[cq_q[i]] &&
-                  (used_q[i] < ShareW'(Guarantee) ||
-                   (used_q[i] < ShareW'(MessageShare) && shared_ok));
+      room_o[i] = credit_ok_i[cq[i]] &&
+                  (used[i] < ShareW'(Guarantee) ||
+                   (used[i] < ShareW'(MessageShare) && shared_ok));
     end
   end
   always_comb begin
-    s0_want     = '0;
-    number_busy = '0;
-    number_next = '0;
-    if (fetched_q != done_q) begin
-      for (int unsigned i = 0; i < NumTx; i++) begin
-        number_busy[i] = !chain_q[i] && grouped_q[i][group_q[i]];
-        number_next[i] = number_busy[i] && grouped_q[i] != '1;
-        s0_want[i] = fetched_q[i] != done_q[i] && room_o[i] && !partial_q[i] && !held_q[i] &&
-                     !(fenced_q[i] && (used_q[i] != '0 || waits_i[i])) &&
-                     !number_busy[i] &&
-                     !(s1_valid_q && s1_ctx_q == TxW'(i)) &&
-                     !(again_valid_i && again_i.ctx == TxW'(i));
-      end
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      s0_want[i] = fetched[i] != done[i] && room_o[i] && !partial[i] && !held[i] &&
+                   !(fenced[i] && (used[i] != '0 || waits_i[i])) && !number_busy[i] &&
+                   !(s1_valid_q && s1_ctx_q == TxW'(i)) && !(again_valid_i && again_i.ctx == TxW'(i));
     end
   end
 
@@ -599,7 +540,7 @@ module heddle_tx_fetch
     .wen_i  (f1_copy || (word_take && rec_same)),
     .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
     .wdata_i(f1_copy ? copy_numbered : word),
-    .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
+    .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done[s0_ctx][SlotW-1:0]}),
     .rdata_o(ring_raw),
     .error_o(unused_desc_error),
     .ready_o(desc_ready)
@@ -655,7 +596,7 @@ module heddle_tx_fetch
   end
 
   // ------------------------------------------------------------ check and leave
-  logic [15:0] s1_position, s1_slot, s1_size, s1_have;
+  logic [15:0] s1_position, s1_slot, s1_mask, s1_have;
   logic [2:0]  s1_slots;
   logic        s1_ext, s1_inline, s1_segments, is_ext;
   logic        position_ok, fits, lengths_ok, opcode_ok;
@@ -663,10 +604,10 @@ module heddle_tx_fetch
   status_e     s1_status;
   logic [63:0] s1_addr;
 
-  assign s1_position  = s1_again_q ? again_i.info.position : done_q[s1_ctx_q];
-  assign s1_size      = 16'd1 << log2_q[s1_ctx_q];
-  assign s1_slot      = s1_again_q ? 16'(again_i.slot) : s1_position & (s1_size - 16'd1);
-  assign s1_have      = s1_again_q ? 16'(again_i.info.slots) : fetched_q[s1_ctx_q] - s1_position;
+  assign s1_position  = s1_again_q ? again_i.info.position : done[s1_ctx_q];
+  assign s1_mask      = mask[s1_ctx_q];
+  assign s1_slot      = s1_again_q ? 16'(again_i.slot) : s1_position & s1_mask;
+  assign s1_have      = s1_again_q ? 16'(again_i.info.slots) : fetched[s1_ctx_q] - s1_position;
   assign s1_addr      = (s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) +
                         {42'b0, s1_slot, 6'b0};
   assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
@@ -677,11 +618,11 @@ module heddle_tx_fetch
   // that payload is not taken for the next descriptor.
   assign position_ok = desc.position == s1_position &&
                        (s1_again_q ? !again_i.failed :
-                        !(refused_q[s1_ctx_q] && 16'(s1_position - bad_q[s1_ctx_q]) < 16'h8000));
+                        !(refused[s1_ctx_q] && 16'(s1_position - bad[s1_ctx_q]) < 16'h8000));
   assign is_ext      = position_ok && (s1_ext || s1_segments) && desc.ext_slots <= 8'd3;
   // In the spill area it has the slots that it had in the ring.
   assign fits        = s1_again_q ? 8'(again_i.info.slots) == 8'd1 + desc.ext_slots :
-                                    16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
+                                    16'(s1_slot) + 16'(desc.ext_slots) <= s1_mask;
   assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
 
   assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend ||
@@ -719,9 +660,9 @@ module heddle_tx_fetch
       else if (!position_ok) s1_status = StatusBadPosition;
       else if (!opcode_ok) s1_status = StatusBadOpcode;
       else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
-    end else if (error_q[s1_ctx_q]) s1_status = StatusFlushed;
-    else if (refused_q[s1_ctx_q] && s1_position == bad_q[s1_ctx_q]) s1_status = StatusLocalAccess;
-    else if (overrun_q[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
+    end else if (failed[s1_ctx_q]) s1_status = StatusFlushed;
+    else if (refused[s1_ctx_q] && s1_position == bad[s1_ctx_q]) s1_status = StatusLocalAccess;
+    else if (overrun[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
     else if (!opcode_ok) s1_status = StatusBadOpcode;
     else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
   end
@@ -730,13 +671,13 @@ module heddle_tx_fetch
   assign s1_wait = !s1_again_q && 16'(s1_slots) > s1_have;
   assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && !s1_behind && out_ready &&
                    s1_share && credit_ok_i[s1_cfg.cq[CqW-1:0]];
-  assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
-                    (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
+  assign s1_share = used[s1_ctx_q] < ShareW'(Guarantee) ||
+                    (used[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
   // A fence waits for the whole context.
   assign s1_fence = !s1_again_q && position_ok && (desc.flags & TxFlagFence) != '0 &&
-                    (used_q[s1_ctx_q] != '0 || waits_i[s1_ctx_q]);
+                    (used[s1_ctx_q] != '0 || waits_i[s1_ctx_q]);
   assign s1_more  = (desc.flags & TxFlagMore) != '0;
-  assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain_q[s1_ctx_q]);
+  assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain[s1_ctx_q]);
   assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
   assign s1_left = s1_go || s1_pass;
 
@@ -745,9 +686,9 @@ module heddle_tx_fetch
   logic s1_left;
   logic s1_full, s1_behind, s1_stays;
   assign s1_full   = look_count_i >= ShareW'(PeerShare) &&
-                     (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
+                     (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used[s1_ctx_q]) >
                                       (ShareW + 1)'(MessageShare));
-  assign s1_behind = !s1_again_q && (s1_cfg.spill_base != '0 || early_q[s1_ctx_q]) && s1_status == StatusOk &&
+  assign s1_behind = !s1_again_q && (s1_cfg.spill_base != '0 || early_o[s1_ctx_q]) && s1_status == StatusOk &&
                      desc.opcode != OpcodeNop && (look_waits_i || s1_full);
   assign s1_stays  = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
   assign s1_pass   = s1_stays && look_stuck_i && keep_ok_i[s1_ctx_q];
@@ -758,7 +699,7 @@ module heddle_tx_fetch
     keep_data_o.position = s1_position;
     keep_data_o.slots    = s1_slots;
     keep_data_o.ring     = s1_cfg.ring_base;
-    keep_data_o.group    = {s1_joins, group_q[s1_ctx_q], members_q[s1_ctx_q]};
+    keep_data_o.group    = {s1_joins, group[s1_ctx_q], members[s1_ctx_q]};
   end
   assign keep_o        = s1_pass;
   assign look_flow_o   = flow_of(s1_ctx_q, out.peer, out.rx_index, out.rud);
@@ -784,7 +725,7 @@ module heddle_tx_fetch
     out = '0;
     if (s1_valid_q) begin
       out.ctx        = s1_ctx_q;
-      out.gen        = gen_q[s1_ctx_q];
+      out.gen        = gen[s1_ctx_q];
       out.owner      = s1_cfg.function_;
       out.cq         = s1_cfg.cq[CqW-1:0];
       out.cq_gen     = cq_gen_i[s1_cfg.cq[CqW-1:0]];
@@ -824,8 +765,8 @@ module heddle_tx_fetch
         out.more_iova[i-1] = out.segmented ? segment_iova[i] : '0;
       end
       out.group.valid   = s1_joins;
-      out.group.number  = group_q[s1_ctx_q];
-      out.group.members = members_q[s1_ctx_q];
+      out.group.number  = group[s1_ctx_q];
+      out.group.members = members[s1_ctx_q];
       if (s1_again_q) out.group = again_i.info.group;
     end else begin
       out.token = 1'b1;
@@ -834,17 +775,17 @@ module heddle_tx_fetch
     end
   end
   assign out_valid = s1_go || token_take;
-  assign fetched   = {s1_cfg.av_base, s1_cfg.av_entries, out};
+  assign leaving   = {s1_cfg.av_base, s1_cfg.av_entries, out};
 
   heddle_fifo #(
-    .Width($bits(fetched)),
+    .Width($bits(leaving)),
     .Depth(4)
   ) u_out (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
     .valid_i(out_valid),
     .ready_o(out_ready),
-    .data_i (fetched),
+    .data_i (leaving),
     .valid_o(op_valid_o),
     .ready_i(op_ready_i),
     .data_o (op_o),
@@ -855,119 +796,53 @@ module heddle_tx_fetch
   assign credit_cq_o   = s1_cfg.cq[CqW-1:0];
 
   // ---------------------------------------------------------------- doorbells
-  logic [15:0] db_free, db_size;
   assign db_ready_o = 1'b1;
   assign db_ctx     = TxW'(32'(db_i.page) - TxPageFirst);
-  assign db_tail    = db_valid_i && db_i.offset == DoorbellTailOffset[11:0] && alive_q[db_ctx];
+  assign db_tail    = db_valid_i && db_i.offset == DoorbellTailOffset[11:0] && alive[db_ctx];
   assign db_av      = db_valid_i && db_i.offset == DoorbellOpOffset[11:0] &&
                       db_i.data[7:0] == DoorbellOpAvInvalidate;
-  assign db_size    = 16'd1 << log2_q[db_ctx];
-  assign db_step    = db_i.data[15:0] - tail_q[db_ctx];
-  assign db_free    = db_size - (tail_q[db_ctx] - done_q[db_ctx]);
+  assign db_step    = db_i.data[15:0] - tail[db_ctx];
 
   assign av_invalidate_o = tbl_write || db_av;
   assign av_ctx_o        = tbl_write ? tbl_ctx : db_ctx;
 
   // ------------------------------------------------------------- context state
-  always_comb begin
-    alive_d   = alive_q;
-    error_d   = error_q;
-    overrun_d = overrun_q;
-    refused_d = refused_q;
-    partial_d = partial_q;
-    gen_d     = gen_q;
-    tail_d    = tail_q;
-    asked_d   = asked_q;
-    fetched_d = fetched_q;
-    done_d    = done_q;
-    bad_d     = bad_q;
-    used_d    = used_q;
-    shared_d  = shared_q;
-    fenced_d  = fenced_q;
-    chain_d   = chain_q;
-    group_d   = group_q;
-    members_d = members_q;
-    grouped_d = grouped_q;
-    held_d    = stir_i ? '0 : held_q;
-
-    if (db_tail) begin
-      partial_d[db_ctx] = 1'b0;
-      tail_d[db_ctx]    = db_i.data[15:0];
-      if (db_step > db_free) begin
-        overrun_d[db_ctx] = 1'b1;
-        tail_d[db_ctx]    = done_q[db_ctx] + db_size;
-      end
-    end
-
-    if (f1_go) asked_d[f1_ctx_q] = f1_asked + 16'(f1_count);
-    if (f1_copy) begin
-      asked_d[f1_ctx_q]   = f1_asked + 16'(f1_copy_count);
-      fetched_d[f1_ctx_q] = f1_asked + 16'(f1_copy_count);
-      partial_d[f1_ctx_q] = 1'b0;
-    end
-
-    if (commit) begin
-      fetched_d[rec.ctx] = rec.position + 16'(rec.count);
-      partial_d[rec.ctx] = 1'b0;
-      if (word_error && !refused_q[rec.ctx]) begin
-        refused_d[rec.ctx] = 1'b1;
-        bad_d[rec.ctx]     = rec.position;
-      end
-    end
-
-    if (s1_valid_q && s1_wait) begin
-      partial_d[s1_ctx_q] = !(commit && rec.ctx == s1_ctx_q) &&
-                            !(f1_copy && f1_ctx_q == s1_ctx_q);
-    end
-    if (s1_go && s1_bad) error_d[s1_ctx_q] = 1'b1;
-    if (s1_left && !s1_again_q) begin
-      done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
-    end
-    if (s1_stays && !s1_pass && !stir_i) held_d[s1_ctx_q] = 1'b1;
-    if (s1_valid_q && !s1_again_q) fenced_d[s1_ctx_q] = s1_fence;
-    if (group_i) grouped_d[group_ctx_i][group_number_i] = 1'b0;
-    // One that does not end holds nobody up but those that find all numbers in use.
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      if (number_next[i]) group_d[i] = group_q[i] + 1'b1;
-    end
-    if (s1_left && s1_joins && !s1_again_q) begin
-      grouped_d[s1_ctx_q][group_q[s1_ctx_q]] = 1'b1;
-      chain_d[s1_ctx_q]   = s1_more;
-      members_d[s1_ctx_q] = s1_more ? members_q[s1_ctx_q] + 1'b1 : '0;
-      if (!s1_more) group_d[s1_ctx_q] = group_q[s1_ctx_q] + 1'b1;
-    end
-    if (ctx_error_i && gen_q[ctx_error_ctx_i] == ctx_error_gen_i) begin
-      error_d[ctx_error_ctx_i] = 1'b1;
-    end
-
-    if (s1_go) begin
-      used_d[s1_ctx_q] = used_q[s1_ctx_q] + 1'b1;
-      if (used_q[s1_ctx_q] >= ShareW'(Guarantee)) shared_d = shared_d + 1'b1;
-    end
-    if (retire_i) begin
-      if (used_d[retire_ctx_i] > ShareW'(Guarantee)) shared_d = shared_d - 1'b1;
-      used_d[retire_ctx_i] = used_d[retire_ctx_i] - 1'b1;
-    end
-
-    if (tbl_write) begin
-      alive_d[tbl_ctx]   = tbl_cfg.enable[0];
-      gen_d[tbl_ctx]     = gen_q[tbl_ctx] + GenW'(alive_q[tbl_ctx] || !tbl_cfg.enable[0]);
-      error_d[tbl_ctx]   = 1'b0;
-      overrun_d[tbl_ctx] = 1'b0;
-      refused_d[tbl_ctx] = 1'b0;
-      partial_d[tbl_ctx] = 1'b0;
-      fenced_d[tbl_ctx]  = 1'b0;
-      held_d[tbl_ctx]    = 1'b0;
-      chain_d[tbl_ctx]   = 1'b0;
-      group_d[tbl_ctx]   = '0;
-      members_d[tbl_ctx] = '0;
-      grouped_d[tbl_ctx] = '0;
-      tail_d[tbl_ctx]    = '0;
-      asked_d[tbl_ctx]   = '0;
-      fetched_d[tbl_ctx] = '0;
-      done_d[tbl_ctx]    = '0;
-    end
+  for (genvar i = 0; i < NumTx; i++) begin : gen_context
+    logic f1_here, s1_here;
+    assign f1_here = f1_ctx_q == TxW'(i);
+    assign s1_here = s1_ctx_q == TxW'(i);
+    heddle_tx_context u_context (
+      .clk_i, .rst_ni,
+      .table_i(tbl_write && tbl_ctx == TxW'(i)), .cfg_i(tbl_cfg),
+      .tail_i(db_tail && db_ctx == TxW'(i)), .tail_at_i(db_i.data[15:0]),
+      .ask_i(f1_go && f1_here), .asked_at_i(f1_asked + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
+      .fetch_i(commit && rec.ctx == TxW'(i)), .fetch_at_i(rec.position), .fetched_at_i(rec.position + 16'(rec.count)),
+      .fetch_error_i(word_error),
+      .partial_i(s1_valid_q && s1_here && s1_wait), .fence_valid_i(s1_valid_q && s1_here && !s1_again_q),
+      .fence_i(s1_fence), .hold_i(s1_stays && s1_here && !s1_pass), .stir_i,
+      .leave_i(s1_left && s1_here && !s1_again_q), .left_at_i(s1_position + 16'(s1_slots)), .join_i(s1_joins),
+      .more_i(s1_more), .fail_i(s1_go && s1_here && s1_bad),
+      .error_i(ctx_error_i && ctx_error_ctx_i == TxW'(i)), .error_gen_i(ctx_error_gen_i),
+      .take_i(s1_go && s1_here), .retire_i(retire_i && retire_ctx_i == TxW'(i)),
+      .group_i(group_i && group_ctx_i == TxW'(i)), .group_number_i,
+      .alive_o(alive[i]), .failed_o(failed[i]), .overrun_o(overrun[i]), .refused_o(refused[i]), .bad_o(bad[i]),
+      .partial_o(partial[i]), .gen_o(gen[i]), .tail_o(tail[i]), .asked_o(asked[i]), .fetched_o(fetched[i]),
+      .done_o(done[i]), .used_o(used[i]), .fenced_o(fenced[i]), .held_o(held[i]), .chain_o(chain[i]), .group_o(group[i]),
+      .members_o(members[i]), .group_busy_o(number_busy[i]), .group_moves_o(number_next[i]),
+      .log2_o(ring_log2_o[i]), .mask_o(mask[i]), .cq_o(cq[i]), .owner_o(owner_o[i]), .head_cell_o(head_cell_o[i]),
+      .spill_base_o(spill_base_o[i]), .early_o(early_o[i]), .counters_o(counters_o[i])
+    );
   end
+
+  // Messages beyond the guarantees.
+  logic [SharedW-1:0] shared_more, shared_less;
+  logic               shares, unshares, unshares_alone;
+  assign shared_more    = shared_q + 1'b1;
+  assign shared_less    = shared_q - 1'b1;
+  assign shares         = used[s1_ctx_q] >= ShareW'(Guarantee);
+  assign unshares_alone = used[retire_ctx_i] > ShareW'(Guarantee);
+  assign unshares       = retire_i && (unshares_alone || (s1_go && s1_ctx_q == retire_ctx_i && shares));
+  assign shared_d       = (s1_go && shares) == unshares ? shared_q : unshares ? shared_less : shared_more;
 
   // --------------------------------------------------------------- table state
   // While slots of the context are being copied, others go on.
@@ -1015,73 +890,23 @@ module heddle_tx_fetch
     if (!rst_ni) begin
       tbl_q       <= TblIdle;
       tbl_error_q <= 1'b0;
-      alive_q     <= '0;
-      error_q     <= '0;
-      overrun_q   <= '0;
-      refused_q   <= '0;
-      partial_q   <= '0;
-      gen_q       <= '0;
-      tail_q      <= '0;
-      asked_q     <= '0;
-      fetched_q   <= '0;
-      done_q      <= '0;
-      used_q      <= '0;
       shared_q    <= '0;
-      fenced_q    <= '0;
-      held_q      <= '0;
       s1_again_q  <= 1'b0;
-      chain_q     <= '0;
-      group_q     <= '0;
-      members_q   <= '0;
-      grouped_q   <= '0;
       f1_valid_q  <= 1'b0;
       rd_valid_q  <= 1'b0;
       s1_valid_q  <= 1'b0;
       s1_second_q <= 1'b0;
       word_q      <= '0;
-      log2_q      <= '0;
-      cq_q        <= '0;
-      head_cell_q <= '0;
-      spill_base_q <= '0;
-      early_q     <= '0;
-      owner_q     <= '0;
-      counters_q  <= '0;
     end else begin
       tbl_q       <= tbl_d;
       tbl_error_q <= tbl_error_d;
-      alive_q     <= alive_d;
-      error_q     <= error_d;
-      overrun_q   <= overrun_d;
-      refused_q   <= refused_d;
-      partial_q   <= partial_d;
-      gen_q       <= gen_d;
-      tail_q      <= tail_d;
-      asked_q     <= asked_d;
-      fetched_q   <= fetched_d;
-      done_q      <= done_d;
-      used_q      <= used_d;
       shared_q    <= shared_d;
-      fenced_q    <= fenced_d;
-      held_q      <= held_d;
       s1_again_q  <= again_take || (s1_seek && s1_again_q);
-      chain_q     <= chain_d;
-      group_q     <= group_d;
-      members_q   <= members_d;
-      grouped_q   <= grouped_d;
       f1_valid_q  <= f1_valid_d;
       rd_valid_q  <= rd_valid_d;
       s1_valid_q  <= s1_valid_d;
       s1_second_q <= s1_seek;
       if (word_take) word_q <= word_last ? '0 : word_q + 1'b1;
-      if (tbl_write) begin
-        log2_q[tbl_ctx]      <= tbl_cfg.ring_log2[3:0];
-        cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
-        head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
-        spill_base_q[tbl_ctx] <= tbl_cfg.spill_base;
-        early_q[tbl_ctx]     <= (tbl_cfg.flags & TxCtxFlagEarlyRelease) != '0 && tbl_cfg.spill_base == '0;
-        owner_q[tbl_ctx]     <= tbl_cfg.function_;
-        counters_q[tbl_ctx]  <= {tbl_cfg.counter_send, tbl_cfg.counter_read, tbl_cfg.counter_write};
-      end
     end
   end
 
@@ -1090,7 +915,6 @@ module heddle_tx_fetch
     rd_req_q <= rd_req_d;
     s1_ctx_q <= s1_ctx_d;
     if (s1_seek) s1_desc_q <= desc;
-    bad_q    <= bad_d;
   end
 
   logic unused;
@@ -1101,5 +925,4 @@ module heddle_tx_fetch
   `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)
   `HEDDLE_ASSERT(OrderedOffer_A, op_valid_o && !op_ready_i |=> op_valid_o && $stable(op_o))
   `HEDDLE_ASSERT(CreditTaken_A, credit_take_o |-> credit_ok_i[credit_cq_o])
-  `HEDDLE_ASSERT(RetireOfUsed_A, retire_i |-> used_q[retire_ctx_i] != '0)
 endmodule

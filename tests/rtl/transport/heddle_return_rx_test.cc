@@ -85,6 +85,7 @@ class ReturnRxTest : public testing::Test {
     dut_->late_take_i = 1;
     dut_.Tick();
     dut_->late_take_i = 0;
+    dut_.Tick();  // The debt is paid.
     return late;
   }
   bool pending() {
