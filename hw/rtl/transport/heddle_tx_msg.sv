@@ -189,14 +189,20 @@ module heddle_tx_msg
                    op_i.op.owner, lane, op_i.hop};
   assign key = from_parked ? parked.key : op_key;  // Meaningful in StIdle; then it is in `key_q`.
 
-  // Linear: keys that differ in few bits are spread evenly. Digits of pi.
-  localparam logic [287:0] HashKey = 288'h082efa98_ec4e6c89_452821e6_38d01377_be5466cf_34e90c6c_c0ac29b7_c97c50dd_3f84d5b5;
+  // Keys that differ in few bits are spread evenly. Digits of pi from the 237th hexadecimal one on, by which up to 1,024
+  // consecutive addresses, PIDonFEPs or indices of resources have different hashes and fill all sets.
+  localparam logic [287:0] HashKey = 288'hfc166369_20d87157_4e69a458_fea3f493_3d7e0d95_748f728e_b658718b_cd588215_4aee7b54;
   localparam int unsigned  SumW    = HashW + 2 * SetW;
   logic [Tables-1:0][SetW-1:0] sets, sets_q;
   logic [HashW-1:0]            hash, hash_q;
+  logic [SumW-1:0]             sums;
   heddle_toeplitz #(.DataW($bits(key_t)), .HashW(SumW)) u_hash (
-    .key_i(HashKey[$bits(key_t)+SumW-2:0]), .data_i(key), .hash_o({hash, sets})
+    .key_i(HashKey[$bits(key_t)+SumW-2:0]), .data_i(key), .hash_o(sums)
   );
+  // Not linear in the second table: keys that share few sets of the first one are spread there.
+  assign sets[0] = sums[0 +: SetW];
+  assign hash    = sums[2*SetW +: HashW];
+  assign sets[1] = sums[SetW +: SetW] ^ (hash[SetW-1:0] & sums[0 +: SetW]);
 
   logic [Tables-1:0][Ways-1:0][WayBits-1:0] ways;
   logic [Tables-1:0][Ways-1:0]              ways_wen, way_error, way_ready;
