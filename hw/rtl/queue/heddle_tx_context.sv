@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of one transmit context of heddle_tx_fetch, which names the context and the change.
 //
-// Positions: free-running counts of slots, tail >= asked >= fetched >= done.
+// Positions: free-running counts of slots, tail >= requested >= fetched >= done.
 // Groups:    operations of several descriptors have a number each; the next one that is free is found one a cycle.
 
 `include "heddle_assert.svh"
@@ -20,8 +20,8 @@ module heddle_tx_context
 
   input  logic               tail_i,           // A tail doorbell.
   input  logic [15:0]        tail_at_i,
-  input  logic               ask_i,            // Descriptors up to this one are read,
-  input  logic [15:0]        asked_at_i,
+  input  logic               request_i,            // Descriptors up to this one are read,
+  input  logic [15:0]        request_at_i,
   input  logic               copy_i,           // or taken from the push window.
   input  logic               fetch_i,          // A read returned: it began at one, and ended before another.
   input  logic [15:0]        fetch_at_i,
@@ -53,7 +53,7 @@ module heddle_tx_context
   output logic               partial_o,
   output logic [GenW-1:0]    gen_o,
   output logic [15:0]        tail_o,           // Published by the host.
-  output logic [15:0]        asked_o,          // Reads issued.
+  output logic [15:0]        requested_o,          // Reads issued.
   output logic [15:0]        fetched_o,        // Reads returned.
   output logic [15:0]        done_o,           // Left as operations.
   output logic [ShareW-1:0]  used_o,           // Messages in the table.
@@ -64,7 +64,7 @@ module heddle_tx_context
   output logic [MemberW-1:0] members_o,
   output logic               group_busy_o,     // The group that comes next has not ended,
   output logic               group_moves_o,    // but another one is free.
-  output logic [3:0]         log2_o,           // Of the ring,
+  output logic [3:0]         log2_o,           // Size of the ring,
   output logic [15:0]        mask_o,           // and the bits of a position that name a slot.
   output logic [CqW-1:0]     cq_o,
   output logic [7:0]         owner_o,
@@ -94,7 +94,7 @@ module heddle_tx_context
       partial_o    <= 1'b0;
       gen_o        <= '0;
       tail_o       <= '0;
-      asked_o      <= '0;
+      requested_o      <= '0;
       fetched_o    <= '0;
       done_o       <= '0;
       used_o       <= '0;
@@ -121,8 +121,8 @@ module heddle_tx_context
           tail_o    <= done_o + size;
         end
       end
-      if (ask_i || copy_i) asked_o <= asked_at_i;
-      if (copy_i) fetched_o <= asked_at_i;
+      if (request_i || copy_i) requested_o <= request_at_i;
+      if (copy_i) fetched_o <= request_at_i;
       if (fetch_i) begin
         fetched_o <= fetched_at_i;
         if (fetch_error_i && !refused_o) begin
@@ -161,7 +161,7 @@ module heddle_tx_context
         members_o    <= '0;
         grouped_q    <= '0;
         tail_o       <= '0;
-        asked_o      <= '0;
+        requested_o      <= '0;
         fetched_o    <= '0;
         done_o       <= '0;
         log2_o       <= cfg_i.ring_log2[3:0];

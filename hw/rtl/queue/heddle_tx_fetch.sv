@@ -147,15 +147,15 @@ module heddle_tx_fetch
     logic [3:0]      count;
   } record_t;
 
-  // Contexts (heddle_tx_context). Counts are free-running positions: tail >= asked >= fetched >= done.
+  // Contexts (heddle_tx_context). Counts are free-running positions: tail >= requested >= fetched >= done.
   logic [NumTx-1:0]             alive, failed, overrun, refused, partial, fenced, held, chain;
   logic [NumTx-1:0][GenW-1:0]   gen;
-  logic [NumTx-1:0][15:0]       tail, asked, fetched, done, bad, mask;
+  logic [NumTx-1:0][15:0]       tail, requested, fetched, done, bad, mask;
   logic [NumTx-1:0][ShareW-1:0] used;                  // Messages in the table.
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
   logic [NumTx-1:0][GroupW-1:0]   group;
   logic [NumTx-1:0][MemberW-1:0]  members;
-  logic [NumTx-1:0]             number_busy;  // Of the group that comes next,
+  logic [NumTx-1:0]             number_busy;  // The number of the next group is taken,
   logic [NumTx-1:0]             number_next;  // but another one is free.
   logic [NumTx-1:0][CqW-1:0]    cq;
 
@@ -199,7 +199,7 @@ module heddle_tx_fetch
 
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
-      f0_want[i] = alive[i] && tail[i] != asked[i] && asked[i] - done[i] <= 16'(Slots - Burst) &&
+      f0_want[i] = alive[i] && tail[i] != requested[i] && requested[i] - done[i] <= 16'(Slots - Burst) &&
                    !(f1_valid_q && f1_ctx_q == TxW'(i));
     end
   end
@@ -246,7 +246,7 @@ module heddle_tx_fetch
   logic [63:0] f1_addr;
   logic [3:0]  f1_to_line, f1_count;
   always_comb begin
-    f1_asked   = asked[f1_ctx_q];
+    f1_asked   = requested[f1_ctx_q];
     f1_mask    = mask[f1_ctx_q];
     f1_slot    = f1_asked & f1_mask;
     f1_to_end  = f1_mask - f1_slot + 16'd1;
@@ -273,7 +273,7 @@ module heddle_tx_fetch
   logic [511:0]         copy_raw;
   logic [Words-1:0]     unused_copy_error;
   logic [TxW+PushW-1:0] copy_raddr;
-  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, asked[cfg_raddr][PushW-1:0]};
+  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, requested[cfg_raddr][PushW-1:0]};
   for (genvar w = 0; w < Words; w++) begin : gen_words
     heddle_mem #(
       .Width(64),
@@ -815,7 +815,7 @@ module heddle_tx_fetch
       .clk_i, .rst_ni,
       .table_i(tbl_write && tbl_ctx == TxW'(i)), .cfg_i(tbl_cfg),
       .tail_i(db_tail && db_ctx == TxW'(i)), .tail_at_i(db_i.data[15:0]),
-      .ask_i(f1_go && f1_here), .asked_at_i(f1_asked + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
+      .request_i(f1_go && f1_here), .request_at_i(f1_asked + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
       .fetch_i(commit && rec.ctx == TxW'(i)), .fetch_at_i(rec.position), .fetched_at_i(rec.position + 16'(rec.count)),
       .fetch_error_i(word_error),
       .partial_i(s1_valid_q && s1_here && s1_wait), .fence_valid_i(s1_valid_q && s1_here && !s1_again_q),
@@ -826,7 +826,7 @@ module heddle_tx_fetch
       .take_i(s1_go && s1_here), .retire_i(retire_i && retire_ctx_i == TxW'(i)),
       .group_i(group_i && group_ctx_i == TxW'(i)), .group_number_i,
       .alive_o(alive[i]), .failed_o(failed[i]), .overrun_o(overrun[i]), .refused_o(refused[i]), .bad_o(bad[i]),
-      .partial_o(partial[i]), .gen_o(gen[i]), .tail_o(tail[i]), .asked_o(asked[i]), .fetched_o(fetched[i]),
+      .partial_o(partial[i]), .gen_o(gen[i]), .tail_o(tail[i]), .requested_o(requested[i]), .fetched_o(fetched[i]),
       .done_o(done[i]), .used_o(used[i]), .fenced_o(fenced[i]), .held_o(held[i]), .chain_o(chain[i]), .group_o(group[i]),
       .members_o(members[i]), .group_busy_o(number_busy[i]), .group_moves_o(number_next[i]),
       .log2_o(ring_log2_o[i]), .mask_o(mask[i]), .cq_o(cq[i]), .owner_o(owner_o[i]), .head_cell_o(head_cell_o[i]),
