@@ -33,20 +33,19 @@ module heddle_group_pick #(
   logic [GroupW-1:0]              group, group_q;
   logic [Group-1:0]               members_q, members;
   logic [MemberW-1:0]             member;
-  logic [Group-1:0]               rest, half;
+  logic [Group-1:0]               lowest;  // One bit of `members_q`.
   assign groups = valid_i;
 
   heddle_rr_pick #(.NumSrc(NumGroup)) u_group (
     .clk_i, .rst_ni, .valid_i(some_q), .valid_o(group_valid), .idx_o(group), .take_i(!valid_o)
   );
 
-  // The lowest one, found bit by bit from the top.
+  // The lowest one: each member looks at those before it.
   always_comb begin
-    rest = members_q;
-    for (int unsigned b = MemberW; b > 0; b--) begin
-      half        = rest & Group'((1 << (1 << (b - 1))) - 1);
-      member[b-1] = half == '0;
-      rest        = half == '0 ? rest >> (1 << (b - 1)) : half;
+    member = '0;
+    for (int unsigned i = 0; i < Group; i++) begin
+      lowest[i] = members_q[i] && (members_q & Group'((1 << i) - 1)) == '0;
+      member    = member | (MemberW'(i) & {MemberW{lowest[i]}});
     end
   end
   assign valid_o = members_q != '0;
@@ -56,7 +55,7 @@ module heddle_group_pick #(
   logic [Group-1:0] taken, dropped;
   logic             drops_own, drops_next;
   always_comb begin
-    taken      = take_i ? Group'(1) << member : '0;
+    taken      = take_i ? lowest : '0;
     dropped    = Group'(1) << drop_idx_i[MemberW-1:0];
     drops_own  = drop_i && drop_idx_i[IdxW-1:MemberW] == group_q;
     drops_next = drop_i && drop_idx_i[IdxW-1:MemberW] == group;

@@ -50,21 +50,26 @@ module heddle_target_jobs
 );
   // ------------------------------------------------------------------------ Ack
   logic [NumPdc-1:0] due, seen_q;
-  logic              paid;
+  logic              paid, taken_q;
+  logic [PdcW-1:0]   taken_pdc_q;
   assign paid = done_i && ((write_i && !owes_i) || done_job_i == JobAck);
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
     .set_i(done_i && write_i && owes_i && !paid), .clear_i(paid), .pdc_i, .due_o(due), .pending_o
   );
-  // The job looks at the visible message after it was taken.
+  // The job looks at the visible message after it was taken, so that one which becomes visible meanwhile needs no other. An
+  // offer that is repeated until then is dropped at the end of the job.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      seen_q <= '0;
+      seen_q  <= '0;
+      taken_q <= 1'b0;
     end else begin
-      if (ack_take_i) seen_q[ack_pdc_o]     <= 1'b0;
+      taken_q <= ack_take_i;
+      if (taken_q)    seen_q[taken_pdc_q]   <= 1'b0;
       if (visible_i)  seen_q[visible_pdc_i] <= 1'b1;
     end
   end
+  always_ff @(posedge clk_i) taken_pdc_q <= ack_pdc_o;
   heddle_group_pick #(.NumSrc(NumPdc)) u_due (
     .clk_i, .rst_ni, .valid_i(due | seen_q), .drop_i(paid), .drop_idx_i(pdc_i),
     .valid_o(ack_valid_o), .idx_o(ack_pdc_o), .take_i(ack_take_i)
