@@ -889,9 +889,10 @@ module heddle_pdc_tx
       // What is due of a refused READ is known at its end, for which a packet must leave.
       if (ev_q == EvSend && fresh && !control_q[pdc_q] && !closed_now) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
-      if (clear_due)           control_q[count_pdc] <= 1'b1;
       if (ask_due)             control_q[pdc_q] <= 1'b1;
       else if (ev_q == EvSend) control_q[pdc_q] <= 1'b0;
+      // A packet of the PDC that leaves just now clears as well; one that its window stops does not.
+      if (clear_due && !((send_now || control_now) && pdc_q == count_pdc)) control_q[count_pdc] <= 1'b1;
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
