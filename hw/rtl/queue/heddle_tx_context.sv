@@ -59,7 +59,7 @@ module heddle_tx_context
   output logic [ShareW-1:0]  used_o,           // Messages in the table.
   output logic               fenced_o,
   output logic               held_o,
-  output logic               chain_o,          // The next one goes on the operation of the one before.
+  output logic               chain_o,          // The next one continues the operation of the one before.
   output logic [GroupW-1:0]  group_o,          // Group that is open, or comes next.
   output logic [MemberW-1:0] members_o,
   output logic               group_busy_o,     // The group that comes next has not ended,
@@ -137,7 +137,7 @@ module heddle_tx_context
       if (hold_i && !stir_i)  held_o    <= 1'b1;
       else if (stir_i)        held_o    <= 1'b0;
       if (fence_valid_i)      fenced_o  <= fence_i;
-      // One that does not end holds nobody up but those that find all numbers in use.
+      // One that does not end delays only operations that find all numbers in use.
       if (group_moves_o)      group_o   <= group_o + 1'b1;
       if (group_i)            grouped_q[group_number_i] <= 1'b0;
       if (leave_i && join_i) begin

@@ -376,8 +376,8 @@ module heddle_pdc_tx
   timer_t      timer_d, timer_cur;
   logic [31:0] rto, backoff;
 
-  assign rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
-  assign backoff    = doubled(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
+  assign rto        = backed_off(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
+  assign backoff    = backed_off(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
   assign close_packet = s.state == PdcClosing;
   assign msg_failed = (lost || denied) && !close_packet;
   assign fresh      = s.nxt == s.top;
@@ -799,7 +799,7 @@ module heddle_pdc_tx
             timer_d.on = transport_i.idle_ticks != '0;
           end else begin
             d.rto_shift = (s.rto_shift == '1) ? '1 : s.rto_shift + 1'b1;
-            timer_d.at  = now_q + doubled(port_i.rto_ticks, d.rto_shift, port_i.rto_max_ticks);
+            timer_d.at  = now_q + backed_off(port_i.rto_ticks, d.rto_shift, port_i.rto_max_ticks);
             d.probing   = 1'b1;
             d.probe_psn = s.una;
             if (close_packet) begin

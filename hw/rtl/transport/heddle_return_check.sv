@@ -46,7 +46,7 @@ module heddle_return_check
     check_o.passed      = ahead < next;
     check_o.repeated    = ahead < 32'(state_i.sack.again);
     check_o.fresh       = state_i.nxt == state_i.top;
-    // A NACK about what was sent again before may be late; it counts when no pass is under way that it could be about.
+    // A NACK about what was retransmitted before may be late; it counts when no pass is active that it could be about.
     check_o.worth_again = check_o.repeated ? check_o.fresh : 32'(state_i.sack.again) < out;
     check_o.sole        = sole_i && check_o.nacked && !ack_i.retx && !state_i.sack.held[ahead[SackW-2:0]];
     check_o.some_held   = state_i.sack.held != '0 || (ack_i.sack && ack_i.sack_bitmap != '0);
@@ -58,10 +58,10 @@ module heddle_return_check
     check_o.outstanding = state_i.una != state_i.top;
     check_o.out         = SackW'(out);
     check_o.next        = SackW'(next);
-    check_o.rto         = doubled(port_i.rto_ticks,
+    check_o.rto         = backed_off(port_i.rto_ticks,
                                   state_i.waiting || state_i.rto_shift == '1 ? state_i.rto_shift : state_i.rto_shift + 1'b1,
                                   port_i.rto_max_ticks);
-    check_o.backoff     = doubled(port_i.backoff_ticks, state_i.backoff_shift, port_i.backoff_max_ticks);
+    check_o.backoff     = backed_off(port_i.backoff_ticks, state_i.backoff_shift, port_i.backoff_max_ticks);
   end
 
   logic unused;

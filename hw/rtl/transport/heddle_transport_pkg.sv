@@ -320,10 +320,10 @@ package heddle_transport_pkg;
   } accept_effect_t;
 
   // Doubles `base` `shift` times, up to `limit`.
-  function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
+  function automatic logic [31:0] backed_off(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
     logic [47:0] wide;
     wide    = {16'b0, base} << shift;
-    doubled = (wide > {16'b0, limit}) ? limit : wide[31:0];
+    backed_off = (wide > {16'b0, limit}) ? limit : wide[31:0];
   endfunction
 
   // The first `n` positions.
