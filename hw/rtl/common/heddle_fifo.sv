@@ -31,7 +31,8 @@ module heddle_fifo #(
   logic [PtrW-1:0]   wr_q, rd_q;
   logic [CountW-1:0] count_q;
 
-  logic push, pop;
+  logic              push, pop;
+  logic [CountW-1:0] more_q, fewer_q;  // The count and 1, less 1: `valid_i` and `ready_i` may come late in the cycle.
   assign push = valid_i && ready_o;
   assign pop  = valid_o && ready_i;
 
@@ -49,10 +50,20 @@ module heddle_fifo #(
       wr_q    <= '0;
       rd_q    <= '0;
       count_q <= '0;
+      more_q  <= CountW'(1);
+      fewer_q <= '1;
     end else begin
       if (push) wr_q <= wr_q + 1'b1;
       if (pop)  rd_q <= rd_q + 1'b1;
-      count_q <= count_q + CountW'(push) - CountW'(pop);
+      if (push && !pop) begin
+        count_q <= more_q;
+        more_q  <= more_q + 1'b1;
+        fewer_q <= count_q;
+      end else if (pop && !push) begin
+        count_q <= fewer_q;
+        more_q  <= count_q;
+        fewer_q <= fewer_q - 1'b1;
+      end
     end
   end
 
