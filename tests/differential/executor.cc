@@ -117,9 +117,11 @@ void Executor::Execute(uint32_t number) {
     }
     const void* const context =
         receives.at(receives.size() - 1 - operation.back);
-    event.bytes = Find(context)->number;
+    Posted* const receive = Find(context);
+    event.bytes = receive->number;
     event.result =
         fi_cancel(&fabric_->endpoint(index)->fid, const_cast<void*>(context));
+    receive->matched = receive->matched || event.result == -FI_ENOENT;
   } else {
     event.result = IsPeek(operation.verb) ? Peek(number, operation)
                                           : Call(number, operation);

@@ -56,7 +56,8 @@ class Executor {
     bool reported = false;  // A completion is owed.
     bool complete = false;
     bool failed = false;
-    bool over = false;  // Its endpoint was closed.
+    bool over = false;     // Its endpoint was closed.
+    bool matched = false;  // fi_cancel found that a message had taken it.
     // Of a receive that is complete: how far its message may reach, the digest
     // of so much, and whether all behind is untouched.
     size_t reach = 0;
@@ -127,6 +128,7 @@ class Executor {
   // Whether what was injected into the peers' memory is visible there; posts
   // what it takes to know.
   bool Flushed();
+  bool MatchedEnded() const;
   int64_t PostFlush(uint32_t index, const Place& peer);
   void PostSpares();
   // One more at the endpoint; false if its queue is full.

@@ -139,12 +139,20 @@ bool Executor::Flushed() {
   });
 }
 
+// A message whose sender was killed in its midst ends, and its receive with it,
+// up to three DEAD_TIMEs later.
+bool Executor::MatchedEnded() const {
+  return std::none_of(posted_.begin(), posted_.end(), [](const auto& posted) {
+    return posted->matched && !posted->complete && !posted->over;
+  });
+}
+
 void Executor::Settle() {
   bool said = false;
   TakeClaimed(/*all=*/true);
   while (!said || !surroundings_.may_go_on()) {
     PostSpares();
-    if (!said && Counted() && Flushed()) {
+    if (!said && Counted() && Flushed() && MatchedEnded()) {
       surroundings_.say_settling();
       said = true;
     }
