@@ -158,8 +158,13 @@ module heddle_flight
   assign closed_o = closed_q;
   assign idle_o   = !event_q && !settled_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni)        closed_q                <= '0;
-    else if (settled_q) closed_q[settled_pdc_q] <= closes_o;
+    if (!rst_ni) begin
+      closed_q <= '0;
+    end else begin
+      for (int unsigned i = 0; i < NumPdc; i++) begin
+        if (settled_q && settled_pdc_q == PdcW'(i)) closed_q[i] <= closes_o;
+      end
+    end
   end
 
   if (PdcWindow != 64) begin : gen_bad_window

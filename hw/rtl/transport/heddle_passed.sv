@@ -18,7 +18,7 @@ module heddle_passed
   input  logic                 rst_ni,
   input  logic [7:0]           reorder_i,   // 0 counts as 1, more than 15 as 15.
 
-  input  logic                 valid_i,     // An ACK; chosen at most one cycle after `room_o`.
+  input  logic                 valid_i,     // An ACK; chosen at most two cycles after `room_o`.
   input  logic                 always_i,    // It is offered in any case.
   output logic                 room_o,
   input  logic [PdcW-1:0]      pdc_i,
@@ -37,7 +37,7 @@ module heddle_passed
   localparam int unsigned EnoughW = 4;
   localparam int unsigned Depth   = 16;
   // From the choice of an ACK until it is in the queue.
-  localparam int unsigned UnderWay = 6;
+  localparam int unsigned UnderWay = 7;
   localparam int unsigned PlaceW = 3;
   localparam int unsigned Group  = 1 << PlaceW;  // Positions.
   localparam int unsigned Groups = PdcWindow / Group;

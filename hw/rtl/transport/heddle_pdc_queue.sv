@@ -24,15 +24,16 @@ module heddle_pdc_queue
   input  logic [PktW-1:0]   enq_last_i,     // Index of its last packet.
 
   output logic [NumPdc-1:0] pending_o,      // There is a message to send.
-  input  logic [PdcW-1:0]   send_pdc_i,     // Next cycle is about this PDC.
-  // What follows is about the PDC named in the cycle before.
+  input  logic [PdcW-1:0]   next_pdc_i,     // Perhaps the next cycle sends a message of this PDC.
+  input  logic [PdcW-1:0]   pdc_i,          // The rest is about this PDC; the message, if it was named in the cycle before.
   output logic [MsgW-1:0]   send_msg_o,     // Its message to send, while pending.
   output logic [PktW-1:0]   send_last_o,
   output logic              more_o,         // Another one follows that.
   input  logic              advance_i,      // It was sent: go on to the one behind it.
   input  logic              rewind_i,       // Go back to the head.
   input  logic              clear_i,        // The PDC is closed; its list is empty.
-  input  logic              shorten_i,      // Packet `shorten_last_i` is its last one now.
+  input  logic              shorten_i,      // Packet `shorten_last_i` is the last one of `shorten_msg_i` now.
+  input  logic [MsgW-1:0]   shorten_msg_i,
   input  logic [PktW-1:0]   shorten_last_i,
 
   input  logic [PdcW-1:0]   walk_pdc_i,
@@ -43,9 +44,6 @@ module heddle_pdc_queue
   input  logic              walk_pass_i,    // Shows the message behind the one that was shown; none if that was the last.
   input  logic              walk_end_i      // Shows the head again. It alone is taken away.
 );
-  logic [PdcW-1:0] pdc_q;
-  always_ff @(posedge clk_i) pdc_q <= send_pdc_i;
-
   // ----------------------------------------------------------------- positions
   logic [NumPdc-1:0] held_q;         // The list is not empty.
   logic [NumPdc-1:0] pending_q;
@@ -65,7 +63,7 @@ module heddle_pdc_queue
   );
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_send_tail (
     .clk_i, .wen_i(enq_i), .waddr_i(enq_pdc_i), .wdata_i(enq_msg_i),
-    .raddr_i(pdc_q), .rdata_o(send_tail)
+    .raddr_i(pdc_i), .rdata_o(send_tail)
   );
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_walk_tail (
     .clk_i, .wen_i(enq_i), .waddr_i(enq_pdc_i), .wdata_i(enq_msg_i),
@@ -81,13 +79,13 @@ module heddle_pdc_queue
   );
   heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_last (
     .clk_i, .rst_ni, .wen_i(enq_i || shorten_i),
-    .waddr_i(shorten_i ? cur_q : enq_msg_i), .wdata_i(shorten_i ? shorten_last_i : enq_last_i),
+    .waddr_i(shorten_i ? shorten_msg_i : enq_msg_i), .wdata_i(shorten_i ? shorten_last_i : enq_last_i),
     .raddr_i(cur), .rdata_o(send_last_o), .error_o(unused_last_err), .ready_o(unused_last_rdy)
   );
 
   heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_walk_last (
     .clk_i, .rst_ni, .wen_i(enq_i || shorten_i),
-    .waddr_i(shorten_i ? cur_q : enq_msg_i), .wdata_i(shorten_i ? shorten_last_i : enq_last_i),
+    .waddr_i(shorten_i ? shorten_msg_i : enq_msg_i), .wdata_i(shorten_i ? shorten_last_i : enq_last_i),
     .raddr_i(shown), .rdata_o(walk_last_o),
     .error_o(unused_walk_last_err), .ready_o(unused_walk_last_rdy)
   );
@@ -110,14 +108,14 @@ module heddle_pdc_queue
   );
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_send_first (
     .clk_i, .wen_i(enq_first), .waddr_i(enq_pdc_i), .wdata_i(enq_msg_i),
-    .raddr_i(pdc_q), .rdata_o(send_first)
+    .raddr_i(pdc_i), .rdata_o(send_first)
   );
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_send_walked (
     .clk_i, .wen_i(walk_pop_i), .waddr_i(walk_pdc_i), .wdata_i(pop_head),
-    .raddr_i(pdc_q), .rdata_o(send_walked)
+    .raddr_i(pdc_i), .rdata_o(send_walked)
   );
   assign head      = head_walked_q[walk_pdc_i] ? head_walked : head_first;
-  assign send_head = head_walked_q[pdc_q] ? send_walked : send_first;
+  assign send_head = head_walked_q[pdc_i] ? send_walked : send_first;
 
   // What the walk looks at: the head, or what it came to behind it.
   logic [MsgW-1:0] shown, passed_to_q;
@@ -140,8 +138,8 @@ module heddle_pdc_queue
   // ----------------------------------------------------------- message to send
   logic [MsgW-1:0] cur, cur_q, cur_first, cur_moved, cur_next;
   logic            send_held, send_meets, cur_end, cur_some;
-  assign send_held  = held_q[pdc_q];
-  assign send_meets = enq_i && enq_pdc_i == pdc_q;
+  assign send_held  = held_q[pdc_i];
+  assign send_meets = enq_i && enq_pdc_i == pdc_i;
   assign cur_end    = cur_q == send_tail;
   always_comb begin
     cur_next = send_next;
@@ -156,13 +154,13 @@ module heddle_pdc_queue
   end
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_cur_first (
     .clk_i, .wen_i(enq_i && !pending_q[enq_pdc_i]), .waddr_i(enq_pdc_i), .wdata_i(enq_msg_i),
-    .raddr_i(send_pdc_i), .rdata_o(cur_first)
+    .raddr_i(next_pdc_i), .rdata_o(cur_first)
   );
   heddle_lookup #(.Width(MsgW), .Depth(NumPdc)) u_cur_moved (
-    .clk_i, .wen_i(advance_i || rewind_i), .waddr_i(pdc_q), .wdata_i(cur_next),
-    .raddr_i(send_pdc_i), .rdata_o(cur_moved)
+    .clk_i, .wen_i(advance_i || rewind_i), .waddr_i(pdc_i), .wdata_i(cur_next),
+    .raddr_i(next_pdc_i), .rdata_o(cur_moved)
   );
-  assign cur        = cur_moved_q[send_pdc_i] ? cur_moved : cur_first;
+  assign cur        = cur_moved_q[next_pdc_i] ? cur_moved : cur_first;
   assign send_msg_o = cur_q;
   assign more_o     = !cur_end;
   assign pending_o  = pending_q;
@@ -189,15 +187,17 @@ module heddle_pdc_queue
         held_q[walk_pdc_i]        <= !pop_end || pop_meets;
         head_walked_q[walk_pdc_i] <= 1'b1;
       end
-      if (advance_i || rewind_i) begin
-        pending_q[pdc_q]   <= cur_some;
-        cur_moved_q[pdc_q] <= 1'b1;
+      for (int unsigned i = 0; i < NumPdc; i++) begin
+        if ((advance_i || rewind_i) && pdc_i == PdcW'(i)) begin
+          pending_q[i]   <= cur_some;
+          cur_moved_q[i] <= 1'b1;
+        end
+        if (clear_i && pdc_i == PdcW'(i)) pending_q[i] <= 1'b0;
       end
-      if (clear_i) pending_q[pdc_q] <= 1'b0;
     end
   end
 
   `HEDDLE_ASSERT(OneLastIndex_A, !(enq_i && shorten_i))
   `HEDDLE_ASSERT(PopsWhatIsThere_A, walk_pop_i |-> walk_held_o && !passed_q)
-  `HEDDLE_ASSERT(ClosedEmpty_A, clear_i |-> !held_q[pdc_q])
+  `HEDDLE_ASSERT(ClosedEmpty_A, clear_i |-> !held_q[pdc_i])
 endmodule
