@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PDC of heddle_pdc_tx that sends next: those that may, urgent ones first, each class in turn.
 //
-// Late:    what an event changed shows two cycles after `settled_i`, so that an offer may be late: heddle_pdc_send looks again. PDCs that have just had an event are not offered.
+// Late:    what an event changed shows two cycles after `settled_i`, so that an offer may be late: heddle_pdc_send looks
+//          again. PDCs that have just had an event are not offered.
 // Queue:   a PDC that sends and has more, to which a message is appended, or whose window opens, joins a queue, which offers it from the
 //          next cycle on. All others that may send are picked by heddle_group_pick. The two alternate.
 // Urgent:  PDCs of urgent DSCPs are picked apart, and go first; while they do, one other PDC follows after Share of them.
@@ -39,7 +40,7 @@ module heddle_pdc_choice
   input  logic              open_urgent_i,    // Its DSCP is urgent.
   input  logic              refused_i,        // A READ of the PDC was refused: a packet must leave, whatever is due.
   input  logic [PdcW-1:0]   refused_pdc_i,
-  input  logic              ack_request_i,            // The PDC has an ACK Request
+  input  logic              ack_request_i,    // The PDC has an ACK Request
   input  logic [PdcW-1:0]   ack_request_pdc_i,
   input  logic              clear_i,          // or a Clear Command to send.
   input  logic [PdcW-1:0]   clear_pdc_i,
@@ -59,7 +60,7 @@ module heddle_pdc_choice
   localparam int unsigned ShareW = $clog2(Share + 1);
 
   tx_state_t s;
-  logic      can_send, full, owed;
+  logic             can_send, full, owed;
   logic [SpanW-1:0] in_flight;
   assign s         = settled_state_i;
   assign in_flight = s.nxt[SpanW-1:0] - s.una[SpanW-1:0];
@@ -124,8 +125,8 @@ module heddle_pdc_choice
   logic [PdcW-1:0]   push_pdc, first_pdc;
   logic [NumPdc-1:0] queued_q;
   logic [PdcW:0]     unused_count;
-  // `more_i` comes late.
-  assign mine     = !urgent_q[event_pdc_i];
+  // `more_i` comes late. A PDC that was picked may have joined just before it sent.
+  assign mine     = !urgent_q[event_pdc_i] && !queued_q[event_pdc_i];
   assign again    = more_i && mine;
   assign joins    = enq_i && can_send_q[enq_pdc_i] && !queued_q[enq_pdc_i] && !urgent_q[enq_pdc_i];
   assign returns  = opened_i && pending_i[opened_pdc_i] && (was_closed_i || !can_send_q[opened_pdc_i]) &&
@@ -185,4 +186,5 @@ module heddle_pdc_choice
   assign unused = ^{s, unused_count};
 
   `HEDDLE_ASSERT(QueueHasRoom_A, push |-> push_ready)
+  `HEDDLE_ASSERT(QueuedOnce_A, push |-> !queued_q[push_pdc])
 endmodule

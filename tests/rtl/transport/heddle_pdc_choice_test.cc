@@ -115,6 +115,25 @@ TEST_F(PdcChoiceTest, APdcWithMoreToSendIsOfferedEveryOtherCycle) {
   }
 }
 
+// A PDC that was picked is in the queue once, although its next message is
+// appended as it is taken and it then has more to send.
+TEST_F(PdcChoiceTest, APdcThatJoinsAsItIsTakenIsQueuedOnce) {
+  Open(9, false);
+  SetPending(9, true);
+  while (!Offer().has_value()) {
+    Tick();
+  }
+  Enqueue(9);
+  ASSERT_EQ(Take(), 9u);
+  dut_->more_i = 1;
+  ASSERT_EQ(Take(), 9u);
+  Tick();  // In stage 1; it was the last one.
+  SetPending(9, false);
+  for (int cycle = 0; cycle < 10; ++cycle) {
+    EXPECT_EQ(Take(), std::nullopt) << cycle;
+  }
+}
+
 TEST_F(PdcChoiceTest, PdcsOfTheQueueTakeTurnsAndNoneIsOfferedInStage1) {
   for (const uint32_t pdc : {3u, 200u, 77u}) {
     Open(pdc, false);
