@@ -18,7 +18,7 @@ module heddle_passed
   input  logic                 rst_ni,
   input  logic [7:0]           reorder_i,   // 0 counts as 1, more than 15 as 15.
 
-  input  logic                 valid_i,     // An ACK; chosen at most two cycles after `room_o`.
+  input  logic                 valid_i,     // An ACK, two cycles or less after it was chosen by `room_o`.
   input  logic                 always_i,    // It is offered in any case.
   output logic                 room_o,
   input  logic [PdcW-1:0]      pdc_i,

@@ -15,7 +15,7 @@ module heddle_pdc_leave
   input  logic              settled_i,        // The PDC has nothing outstanding or due, or has something.
   input  logic [PdcW-1:0]   settled_pdc_i,
   input  logic              settled_idle_i,
-  input  logic              wanted_i,          // Its target wants it closed.
+  input  logic              wanted_i,         // Its target wants it closed.
   input  logic [PdcW-1:0]   wanted_pdc_i,
 
   // This PDC
@@ -89,7 +89,7 @@ module heddle_pdc_leave
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       idle_q    <= '0;
-      wanted_q   <= '0;
+      wanted_q  <= '0;
       used_q    <= '0;
       evicted_q <= '0;
       leaving_q <= '0;
@@ -100,7 +100,7 @@ module heddle_pdc_leave
         if (sends_i && pdc_i == PdcW'(i))           used_q[i] <= 1'b1;
       end
       if (close_i)   wanted_q <= '1;
-      if (wanted_i)   wanted_q[wanted_pdc_i] <= 1'b1;
+      if (wanted_i)  wanted_q[wanted_pdc_i] <= 1'b1;
       if (opens_i)   wanted_q[pdc_i] <= 1'b0;
       if (evicts_o)       evicted_q[pdc_i] <= 1'b1;
       else if (evict_end) evicted_q[pdc_i] <= 1'b0;

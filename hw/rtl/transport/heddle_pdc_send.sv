@@ -37,7 +37,7 @@ module heddle_pdc_send
   output logic             shortens_o,     // This packet is the last one of its message now.
   output logic             collapses_o,    // It requests nothing.
   output logic             requests_o,     // A packet of a READ that is no retransmission,
-  output logic             wants_data_o,         // and requests data.
+  output logic             wants_data_o,   // and requests data.
   output logic             more_o,         // Another packet may follow.
   output logic [SackW-1:0] next_o,         // Position of the next packet.
   output logic             starts_o,       // Nothing was outstanding: its timer starts.
@@ -88,7 +88,7 @@ module heddle_pdc_send
   assign shortens_o  = send && msg_failed && fresh && s.index != msg_last_i;
   assign collapses_o = send && is_read && fresh && msg_failed;
   assign requests_o  = send && is_read && fresh;
-  assign wants_data_o      = asks;
+  assign wants_data_o = asks;
   assign more_o      = step && !close_packet && (!last || more_i);
   assign next_o      = next;
   assign starts_o    = step && out == '0;

@@ -158,8 +158,8 @@ module heddle_pdc_tx
   logic            scan_hit, leave_any, window_valid, send_any;
   logic [PdcW-1:0] scan_pdc, leave_pdc, window_pdc, send_pdc;
 
-  // The PDC in stage 1 has no state yet. ACKs and packets alternate: a packet and then the ACK of a PDC take three cycles, but the ACK first
-  // four.
+  // The PDC in stage 1 has no state yet. ACKs and packets alternate: of one PDC, a packet and then an ACK take three cycles, the other
+  // way round four.
   function automatic logic meets(logic in_stage_1, logic [PdcW-1:0] other, logic [PdcW-1:0] own);
     meets = in_stage_1 && other == own;
   endfunction
