@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
@@ -426,12 +427,22 @@ class Run {
   uint32_t sends_ = 0;
 };
 
+// The expectations of the fabric are properties, too. GoogleTest's own break on
+// failure raises SIGTRAP, upon which libFuzzer keeps no input.
+class FailureIsBroken : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (result.failed()) {
+      Break(std::string("the fabric's: ") + result.summary());
+    }
+  }
+};
+
 }  // namespace
 }  // namespace heddle::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  // The expectations of the fabric are properties, too.
-  GTEST_FLAG_SET(break_on_failure, true);
+  testing::UnitTest::GetInstance()->listeners().Append(
+      new heddle::fuzz::FailureIsBroken);
   return 0;
 }
 

@@ -187,7 +187,8 @@ SoftHost::SoftHost(soft::engine::FakeFabric* fabric)
         .flags = contract::kTxCtxFlagDeferrable};
   Write(Table::kTxCtx, 0, tx);
   for (uint32_t i = 0; i < rx.size(); ++i) {
-    const uint64_t area = memory.Allocate(2 * kPage, i == kOpen ? 0 : kBoth);
+    // As long as any that `Begin` is given, so that it holds nothing else.
+    const uint64_t area = memory.Allocate(3 * kPage, i == kOpen ? 0 : kBoth);
     rx[i] = {.ring_base = memory.Allocate(kSlots * sizeof(MatchDesc),
                                           GuardedMemory::kRead),
              .head_cell = cells + 8 * (i + 1),

@@ -60,7 +60,8 @@ class GuardedMemory final : public soft::engine::DmaPort {
     uint64_t bytes;
     uint8_t rights;
     bool Has(uint64_t iova, uint64_t count, uint8_t right) const {
-      return (rights & right) != 0 && iova >= base && count <= bytes &&
+      // A range that a descriptor names may pass the end of the addresses.
+      return (rights & right) != 0 && count <= bytes &&
              iova - base <= bytes - count;
     }
   };

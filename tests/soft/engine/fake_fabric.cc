@@ -288,17 +288,7 @@ void FakeFabric::Drop(size_t node) {
   }
 }
 
-void FakeFabric::Abandon(size_t node, contract::Status status,
-                         uint16_t detail) {
-  Drop(node);
-  Carrier& carrier = *carriers_[node];
-  for (const auto& [message, state] : std::exchange(carrier.known, {})) {
-    carrier.client_->OnAbandoned(message, status, detail, true);
-  }
-}
-
-void FakeFabric::Restart(size_t node) {
-  Carrier& carrier = *carriers_[node];
+std::set<MessageIndex> FakeFabric::Unsent(size_t node) const {
   std::set<MessageIndex> unsent;
   for (const auto& pdc : pdcs_) {
     for (const Message& message : pdc->queue) {
@@ -307,12 +297,41 @@ void FakeFabric::Restart(size_t node) {
       }
     }
   }
+  return unsent;
+}
+
+std::map<MessageIndex, FakeFabric::State> FakeFabric::TakeDropped(size_t node) {
   Drop(node);
+  // Messages that the node posted upon that stay.
+  const std::set<MessageIndex> posted = Unsent(node);
+  std::map<MessageIndex, State> taken;
+  auto& known = carriers_[node]->known;
+  for (auto at = known.begin(); at != known.end();) {
+    if (posted.count(at->first) == 0) {
+      taken.insert(*at);
+      at = known.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  return taken;
+}
+
+void FakeFabric::Abandon(size_t node, contract::Status status,
+                         uint16_t detail) {
+  for (const auto& [message, state] : TakeDropped(node)) {
+    carriers_[node]->client_->OnAbandoned(message, status, detail, true);
+  }
+}
+
+void FakeFabric::Restart(size_t node) {
+  Carrier& carrier = *carriers_[node];
+  const std::set<MessageIndex> unsent = Unsent(node);
+  const auto known = TakeDropped(node);
   std::map<MessageIndex, size_t> latest;  // Indices are used again.
   for (size_t i = 0; i < carrier.posted.size(); ++i) {
     latest[carrier.posted[i].message] = i;
   }
-  auto known = std::exchange(carrier.known, {});
   for (size_t i = 0; i < carrier.posted.size(); ++i) {
     const Carrier::Posted posted = carrier.posted[i];
     const MessageIndex index = posted.message;
@@ -325,8 +344,11 @@ void FakeFabric::Restart(size_t node) {
                                    static_cast<uint16_t>(ReturnCode::kBadMkey),
                                    true);
     } else if (unsent.count(index) != 0 || carrier.client_->OnRestart(index)) {
+      // One that was not sent stays as it is: also on hold.
       const bool data = at->second.expects_data && !at->second.parked;
-      carrier.known[index] = {posted.packets, data, false};
+      carrier.known[index] = unsent.count(index) != 0
+                                 ? at->second
+                                 : State{posted.packets, data, false};
       PdcOf(node, posted.name)
           .queue.push_back({index, posted.packets, 0, data});
     }

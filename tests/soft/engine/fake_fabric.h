@@ -99,6 +99,10 @@ class FakeFabric final : public TestFabric {
 
   // Packets, answers and data of the node's PDCs are gone, at both ends.
   void Drop(size_t node);
+  // Messages of the node that wait, with no packet built.
+  std::set<transport::MessageIndex> Unsent(size_t node) const;
+  // As Drop, but with the messages: what the node posts meanwhile stays.
+  std::map<transport::MessageIndex, State> TakeDropped(size_t node);
   bool Send(Pdc& pdc);
   bool Deliver(Pdc& pdc);
   bool Answered(Pdc& pdc);
