@@ -510,16 +510,17 @@ module heddle_nic
   );
 
   // The earliest timer. Delayed ACKs and PDCIDs that may not be used again yet count every tick.
-  logic        ack_pending, slow_deadline_valid;
-  logic [31:0] slow_deadline;
+  logic        ack_pending, slow_deadline_valid, target_deadline_valid;
+  logic [31:0] slow_deadline, target_deadline;
   assign deadline_valid_o = pdc_deadline_valid || ack_pending || pdc_waits || mgmt_deadline_valid ||
-                            slow_deadline_valid || back_deadline_valid;
+                            slow_deadline_valid || back_deadline_valid || target_deadline_valid;
   always_comb begin
     deadline_o = ack_pending || pdc_waits ? 32'd1 : '1;
     if (pdc_deadline_valid && pdc_deadline < deadline_o)   deadline_o = pdc_deadline;
     if (back_deadline_valid && back_deadline < deadline_o) deadline_o = back_deadline;
     if (mgmt_deadline_valid && mgmt_deadline < deadline_o) deadline_o = mgmt_deadline;
     if (slow_deadline_valid && slow_deadline < deadline_o) deadline_o = slow_deadline;
+    if (target_deadline_valid && target_deadline < deadline_o) deadline_o = target_deadline;
   end
 
   heddle_pdc_walk u_pdc_walk (
@@ -925,7 +926,8 @@ module heddle_nic
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
     .visible_i(visible), .visible_psn_i(visible_psn), .visible_pdc_i(visible_pdc),
     .ack_valid_o(ack_valid), .ack_ready_i(ack_ready), .ack_o(ack),
-    .stat_o(stat_accept), .pending_o(ack_pending), .open_o(open_target),
+    .stat_o(stat_accept), .pending_o(ack_pending),
+    .deadline_valid_o(target_deadline_valid), .deadline_o(target_deadline), .open_o(open_target),
     .idle_o(idle_accept)
   );
 

@@ -575,6 +575,38 @@ TEST_F(NicTest, PeerThatNeverAnswersEndsInAnErrorThatNamesIt) {
   Exchange(100, 0, 0);  // The context and other peers go on.
 }
 
+TEST_F(NicTest, PeerThatDiesInsideAMessageEndsItsReceive) {
+  constexpr uint64_t kDead = 200000;
+  constexpr uint32_t kLength = 100000;
+  sim::nic::LockstepOptions options;
+  options.dead_cycles = kDead;
+  Open(2, options);
+  DmaBuffer& source = nodes_->Memory(0, kLength);
+  DmaBuffer& target = nodes_->Memory(1, kLength);
+  source.data()[0] = std::byte{1};
+  ASSERT_TRUE(b().rx().TryPush(7, target.iova(), kLength));
+  b().rx().Publish();
+  ASSERT_TRUE(a().tx().PushBuffer({.op_context = 3, .peer = 1}, source.iova(),
+                                  kLength));
+  a().tx().Publish();
+  sim::nic::LockstepWorld& world = nodes_->world();
+  ASSERT_TRUE(nodes_->StepUntil(
+      kLimitCycles, [&] { return target.data()[0] == source.data()[0]; }));
+  world.SetLink(0, /*up=*/false);
+  const uint64_t silent = world.cycle();
+  std::optional<Completion> ended;
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+    ended = b().PollRx();
+    return ended.has_value();
+  }));
+  EXPECT_EQ(ended->op_context, 7U);
+  EXPECT_EQ(ended->status, Status::kInitiatorError);
+  EXPECT_GT(ended->length, 0U);
+  EXPECT_LT(ended->length, kLength);
+  EXPECT_GE(world.cycle() - silent, 2 * kDead);
+  EXPECT_LE(world.cycle() - silent, 3 * kDead + kDead / 10);
+}
+
 TEST_F(NicTest, CancelledReceiveCompletesOnceAndIsSkipped) {
   Open(2);
   BareEndpoint& a = nodes_->endpoint(0);

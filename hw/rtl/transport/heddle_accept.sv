@@ -128,6 +128,8 @@ module heddle_accept
 
   output logic [NumStat-1:0] stat_o,
   output logic             pending_o,       // A delayed ACK waits for its time.
+  output logic             deadline_valid_o,  // A message is open, whose initiator may be silent.
+  output logic [31:0]      deadline_o,        // Ticks until the silence is judged.
   output logic [PdcW:0]    open_o,          // So many PDCs are open.
   output logic             idle_o
 );
@@ -479,19 +481,21 @@ module heddle_accept
     .empty_i(!class5_q.defers && !class5_q.in_table), .visible_i, .visible_pdc_i,
     .ack_valid_o(due_valid), .ack_pdc_o(due_pdc), .ack_take_i(p0_job && job == JobAck),
     .other_valid_o(other_valid), .other_o(other), .other_pdc_o(other_pdc), .other_reaps_o(other_reaps),
-    .pending_o(own_pending), .ready_o(jobs_ready), .idle_o(jobs_idle)
+    .pending_o(own_pending), .deadline_o, .ready_o(jobs_ready), .idle_o(jobs_idle)
   );
   assign pending_o = own_pending || back_late_i.pending;
 
   heddle_target_marks u_marks (
     .clk_i, .rst_ni, .drain_i(drain_valid_i && drain_rx_i), .between_i(between), .waits_i(pkt_valid_i), .open_i(open),
     .rx_alive_i, .rx_gen_i,
-    .entry_wen_i(p4_valid_q && decision_q.write), .entry_pdc_i(pdc3_q), .entry_message_i(next_entry.message),
+    .entry_wen_i(p4_valid_q && decision_q.write), .entry_pdc_i(pdc3_q), .entry_before_i(own3_q),
+    .entry_message_i(next_entry.message),
     .table_wen_i(p4_valid_q && decision_q.keep), .table_index_i({pdc3_q, place3_q}), .table_message_i(next_message),
     .table_opened_i(p5_valid_q && effect_q.keep && effect_q.table_open && !class5_q.in_use),
     .table_ended_i(p5_valid_q && effect_q.keep && !effect_q.table_open && class5_q.in_use),
     .marking_o(marking), .valid_o(mark_valid), .tabled_o(mark_tabled), .pdc_o(mark_pdc), .place_o(mark_place),
-    .done_i(p5_valid_q && class5_q.job == JobMark), .ready_o(marks_ready)
+    .done_i(p5_valid_q && class5_q.job == JobMark),
+    .open_o(deadline_valid_o), .ready_o(marks_ready)
   );
 
   // The youngest message of each PDC that was reported as visible; those before it are visible too.

@@ -45,6 +45,7 @@ module heddle_target_jobs
   output logic              other_reaps_o, // JobForget: of messages only.
 
   output logic              pending_o,     // A delayed ACK waits for its time.
+  output logic [31:0]       deadline_o,    // Ticks until the period ends.
   output logic              ready_o,
   output logic              idle_o
 );
@@ -88,6 +89,7 @@ module heddle_target_jobs
   assign pass       = !pass_q[PdcW];
   assign at         = pass_q[PdcW-1:0];
   assign aged       = !open_i[at] ? 2'd0 : age == 2'd3 ? age : age + 2'd1;
+  always_ff @(posedge clk_i) deadline_o <= period_q < port_i.dead_ticks ? port_i.dead_ticks - period_q : 32'd1;
   heddle_lookup #(.Width(2), .Depth(NumPdc)) u_age (
     .clk_i, .wen_i((done_i && from_peer_i) || (pass && !old_q)), .waddr_i(done_i && from_peer_i ? pdc_i : at),
     .wdata_i(done_i && from_peer_i ? 2'd0 : aged), .raddr_i(at), .rdata_o(age)

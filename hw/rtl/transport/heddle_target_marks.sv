@@ -27,6 +27,7 @@ module heddle_target_marks
 
   input  logic              entry_wen_i,   // The message of a PDC becomes `entry_message_i`,
   input  logic [PdcW-1:0]   entry_pdc_i,
+  input  target_message_t   entry_before_i,  // and was this.
   input  target_message_t   entry_message_i,
   input  logic              table_wen_i,   // one of the table `table_message_i`.
   input  logic [TableW-1:0] table_index_i,
@@ -41,6 +42,7 @@ module heddle_target_marks
   output logic [TableMessageW-1:0] place_o,
   input  logic              done_i,        // It is.
 
+  output logic              open_o,        // A message that holds a buffer, or one of the table, has not ended.
   output logic              ready_o
 );
   localparam int unsigned MarkGap = 64;  // Cycles.
@@ -59,10 +61,12 @@ module heddle_target_marks
   mark_t           mark_q, mark_d;
   holding_t        entry_holding, table_holding, holding, holding_own, holding_table;
   logic [TableW:0] table_count_q;  // Messages open in the table.
+  logic [PdcW:0]   entry_count_q;  // PDCs whose message holds a buffer.
   logic [$clog2(MarkGap)-1:0] gap_q;
   logic            holding_ready, held_ready, stale_q, judged_q, fresh_q;
   logic [1:0]      unused_error;
-  logic entry_holds, table_holds;
+  logic entry_held, entry_holds, table_holds;
+  assign entry_held    = entry_before_i.state == MessageOpen || entry_before_i.state == MessageFailed;
   assign entry_holds   = entry_message_i.state == MessageOpen || entry_message_i.state == MessageFailed;
   assign table_holds   = table_message_i.state == MessageOpen || table_message_i.state == MessageFailed;
   assign entry_holding = {entry_holds && !entry_message_i.gone, entry_message_i.buffer.ctx, entry_message_i.buffer.gen};
@@ -79,8 +83,17 @@ module heddle_target_marks
   assign ready_o = holding_ready && held_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) table_count_q <= '0;
-    else         table_count_q <= table_count_q + (TableW + 1)'(table_opened_i) - (TableW + 1)'(table_ended_i);
+    if (!rst_ni) begin
+      table_count_q <= '0;
+      entry_count_q <= '0;
+      open_o        <= 1'b0;
+    end else begin
+      table_count_q <= table_count_q + (TableW + 1)'(table_opened_i) - (TableW + 1)'(table_ended_i);
+      if (entry_wen_i && entry_held != entry_holds) begin
+        entry_count_q <= entry_holds ? entry_count_q + 1'b1 : entry_count_q - 1'b1;
+      end
+      open_o <= table_count_q != '0 || entry_count_q != '0;
+    end
   end
 
   assign marking_o = drain_i && !mark_q.done;
@@ -121,7 +134,8 @@ module heddle_target_marks
   end
 
   logic unused_bits;
-  assign unused_bits = ^{unused_error, entry_message_i, table_message_i};
+  assign unused_bits = ^{unused_error, entry_before_i, entry_message_i, table_message_i};
 
+  `HEDDLE_ASSERT(CountsWhatOpened_A, entry_wen_i && entry_held && !entry_holds |-> entry_count_q != '0)
   `HEDDLE_ASSERT(MarkedAfterOldLookups_A, marking_o && !fresh_q |-> mark_q == '0)
 endmodule

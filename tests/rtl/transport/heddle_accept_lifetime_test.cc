@@ -29,6 +29,11 @@ class ForgetTest : public AcceptTest {
       }
     }
   }
+  // Ticks until a silent initiator is looked for, 0 while nothing waits for it.
+  uint32_t Deadline() {
+    bench_.RunUntilIdle();
+    return bench_->deadline_valid_o != 0 ? bench_->deadline_o : 0;
+  }
   rtl::Response Ask() {
     bench_.AddBuffer(2, 64, 0x1000, 1);
     rtl::RxPacket pkt = Packet(kStart + 1, 8);
@@ -123,6 +128,46 @@ TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   bench_.places.clear();
   bench_.AddBuffer(2, 64, 0x1000, 3);
   EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, rtl::ResponseKind::kAck);
+}
+
+TEST_F(ForgetTest, OnlyAnOpenMessageHasADeadline) {
+  Open();
+  EXPECT_EQ(Deadline(), 0u);
+  bench_.AddBuffer(2, 8192, 0x1000, 7);
+  bench_.Send(First(kStart + 1, 4096, 8192));
+  const uint32_t whole = Deadline();
+  EXPECT_GE(whole, 1u);
+  EXPECT_LE(whole, kDeadTicks);
+  Pass(whole - 1);
+  EXPECT_EQ(Deadline(), 1u);
+  Pass(1);
+  EXPECT_EQ(Deadline(), kDeadTicks) << "the next period";
+  bench_.Send(Next(kStart + 2, 4096, 4096, true, 8192));
+  EXPECT_EQ(Deadline(), 0u);
+  bench_.AddBuffer(2, 8192, 0x1000, 8);
+  bench_.Send(First(kStart + 3, 4096, 8192));
+  EXPECT_NE(Deadline(), 0u);
+  Pass(3 * kDeadTicks + 2);
+  EXPECT_EQ(Deadline(), 0u) << "its initiator was silent";
+}
+
+TEST_F(ForgetTest, OpenMessagesOfTheTableHaveADeadline) {
+  type_ = PdsType::kRudReq;
+  Open();
+  for (uint16_t id = 1; id <= 2; ++id) {
+    bench_.AddBuffer(2, 8192, 0x1000 * id, id);
+    rtl::RxPacket first = First(kStart + 2U * id, 4096, 8192);
+    first.message_id = id;
+    bench_.Answer(first);
+    EXPECT_NE(Deadline(), 0u);
+  }
+  for (uint16_t id = 1; id <= 2; ++id) {
+    EXPECT_NE(Deadline(), 0u);
+    rtl::RxPacket last = Next(kStart + 2U * id + 1, 4096, 4096, true, 8192);
+    last.message_id = id;
+    bench_.Answer(last);
+  }
+  EXPECT_EQ(Deadline(), 0u);
 }
 
 TEST_F(ForgetTest, InitiatorThatDiesReturnsTheBuffersOfTheTable) {

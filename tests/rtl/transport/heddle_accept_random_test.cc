@@ -248,6 +248,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
       EXPECT_EQ(bench.places[seen_places].complete, 0);
     }
     EXPECT_EQ(streamed, path.payload_bytes) << "every payload byte accounted";
+    EXPECT_EQ(bench->deadline_valid_o, 0) << "a message counts as open";
   }
 }
 

@@ -422,6 +422,7 @@ void RudRun::CheckEnd() {
   }
   EXPECT_EQ(bench_.credits_taken.size(), credits_);
   EXPECT_TRUE(path_.delivered.empty()) << "every payload has its record";
+  EXPECT_EQ(bench_->deadline_valid_o, 0) << "a message counts as open";
 }
 
 void RudRun::Run() {
