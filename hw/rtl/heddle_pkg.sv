@@ -53,7 +53,8 @@ package heddle_pkg;
   localparam int unsigned PktW  = 22;  // Index of a packet in its message, and
   localparam int unsigned PktsW = PktW + 1;  // number of its packets: 2^22 of 1 KiB.
   localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
-  localparam int unsigned FlowW = TxW + 7;  // A peer of a transmit context, see flow_of.
+  localparam int unsigned FlowHashW = 7;
+  localparam int unsigned FlowW = TxW + FlowHashW;  // A peer of a transmit context, see flow_of.
   localparam int unsigned PeerShare = MessageShare / 8;  // Messages of a flow that is stuck.
   localparam int unsigned AgainBatch = 16;  // Operations of a flow that are brought back at a time.
   localparam int unsigned AgainW = $clog2(AgainBatch) + 1;
@@ -200,13 +201,19 @@ package heddle_pkg;
 
   // Operations of a context on one PDC are of one flow, and perhaps those of others. Peers that are
   // neighbours in the address vector are not.
+  function automatic logic [FlowHashW-1:0] flow_hash(logic [31:0] peer, logic [15:0] rx_index);
+    logic [FlowHashW-1:0] by_peer, by_index;
+    by_peer   = peer[6:0] ^ peer[13:7] ^ peer[20:14] ^ peer[27:21] ^ {3'b0, peer[31:28]};
+    by_index  = {rx_index[0], rx_index[1], rx_index[2], rx_index[3], rx_index[4], rx_index[5],
+                 rx_index[6]} ^ rx_index[13:7] ^ {5'b0, rx_index[15:14]};
+    flow_hash = by_peer ^ by_index;
+  endfunction
+  function automatic logic [FlowW-1:0] flow_at(logic [TxW-1:0] ctx, logic [FlowHashW-1:0] hash, logic rud);
+    flow_at = {ctx, hash ^ {1'b0, rud, 5'b0}};
+  endfunction
   function automatic logic [FlowW-1:0] flow_of(logic [TxW-1:0] ctx, logic [31:0] peer,
                                                logic [15:0] rx_index, logic rud);
-    logic [6:0] by_peer, by_index;
-    by_peer  = peer[6:0] ^ peer[13:7] ^ peer[20:14] ^ peer[27:21] ^ {3'b0, peer[31:28]};
-    by_index = {rx_index[0], rx_index[1], rx_index[2], rx_index[3], rx_index[4], rx_index[5],
-                rx_index[6]} ^ rx_index[13:7] ^ {5'b0, rx_index[15:14]};
-    flow_of  = {ctx, by_peer ^ by_index ^ {1'b0, rud, 5'b0}};
+    flow_of = flow_at(ctx, flow_hash(peer, rx_index), rud);
   endfunction
 
   // A descriptor that waits after others of its flow.

@@ -3,12 +3,14 @@
 //
 // Positions: free-running counts of slots, tail >= requested >= fetched >= done.
 // Groups:    operations of several descriptors have a number each; the next one that is free is found one a cycle.
+// Choice:    `offer_o` may be two cycles old; what its operation needs is true one cycle after it was chosen, when it is looked at.
 
 `include "heddle_assert.svh"
 
 module heddle_tx_context
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_tx_fetch_pkg::*;
 #(
   localparam int unsigned ShareW = $clog2(MessageShare) + 1
 ) (
@@ -28,7 +30,9 @@ module heddle_tx_context
   input  logic [15:0]        fetched_at_i,
   input  logic               fetch_error_i,
 
-  input  logic               partial_i,        // Extension slots of the next operation have not arrived.
+  input  logic               look_i,           // The next operation is looked at,
+  input  logic [2:0]         look_slots_i,     // which has so many slots.
+  input  logic               partial_i,        // Some of them have not arrived.
   input  logic               fence_valid_i,    // The next operation was looked at:
   input  logic               fence_i,          // it waits for those before it;
   input  logic               hold_i,           // it waits for others of its flow.
@@ -42,28 +46,32 @@ module heddle_tx_context
   input  logic [GenW-1:0]    error_gen_i,
   input  logic               take_i,           // A message has a place in the table;
   input  logic               retire_i,         // one left it.
+  input  logic               waits_i,          // Operations wait in lists.
+  input  logic               room_i,           // There are credit and share for one more.
   input  logic               group_i,          // This operation of several descriptors ended.
   input  logic [GroupW-1:0]  group_number_i,
 
   output logic               alive_o,          // Enabled.
   output logic               failed_o,         // Later operations leave as flushed.
   output logic               overrun_o,        // A doorbell was ahead of the ring.
-  output logic               refused_o,        // Slots from `bad_o` on could not be read.
-  output logic [15:0]        bad_o,
-  output logic               partial_o,
+  output logic               refused_o,        // A read failed:
+  output logic               unread_o,         // the next operation begins there,
+  output logic               spoiled_o,        // or after it.
   output logic [GenW-1:0]    gen_o,
   output logic [15:0]        tail_o,           // Published by the host.
   output logic [15:0]        requested_o,          // Reads issued.
   output logic [15:0]        fetched_o,        // Reads returned.
   output logic [15:0]        done_o,           // Left as operations.
   output logic [ShareW-1:0]  used_o,           // Messages in the table.
-  output logic               fenced_o,
-  output logic               held_o,
+  output logic               offer_o,          // The next operation may be one that leaves.
+  output logic               waiting_o,        // It is not offered yet, or something changed.
+  output logic [HaveW-1:0]   have_o,           // Slots that arrived, from it on; no more than counted.
+  output logic               some_o,           // An operation of the context has not ended, or waits in a list.
   output logic               chain_o,          // The next one continues the operation of the one before.
   output logic [GroupW-1:0]  group_o,          // Group that is open, or comes next.
   output logic [MemberW-1:0] members_o,
-  output logic               group_busy_o,     // The group that comes next has not ended,
-  output logic               group_moves_o,    // but another one is free.
+  output logic               group_busy_o,     // No group is free for the one that comes next,
+  output logic               group_moves_o,    // or it was not looked for yet.
   output logic [3:0]         log2_o,           // Size of the ring,
   output logic [15:0]        mask_o,           // and the bits of a position that name a slot.
   output logic [CqW-1:0]     cq_o,
@@ -73,16 +81,28 @@ module heddle_tx_context
   output logic               early_o,          // `early_release`, without a spill area.
   output logic [$bits(tx_counters_t)-1:0] counters_o
 );
+  localparam logic [HaveW-1:0] MaxHave = '1;
+
   logic [NumGroup-1:0] grouped_q;              // Groups that have not ended.
-  logic [15:0]         step, room, size;
+  logic [15:0]         step, room, size, bad_q, arrived, reached;
   logic [ShareW-1:0]   used_more, used_less;
+  logic                partial_q;              // Extension slots of the next operation are awaited,
+  logic                came_q;                 // and some came since those that it has were counted.
+  logic                fenced_q, held_q;       // The next operation waits for those before it, or others of its flow.
+  logic                pending_q, may_q, may, lacks_number;
   assign used_more     = used_o + 1'b1;
   assign used_less     = used_o - 1'b1;
   assign size          = mask_o + 16'd1;
   assign step          = tail_at_i - tail_o;
   assign room          = size - (tail_o - done_o);
-  assign group_busy_o  = !chain_o && grouped_q[group_o];
-  assign group_moves_o = group_busy_o && grouped_q != '1;
+  assign lacks_number  = !chain_o && grouped_q[group_o];
+  assign group_moves_o = lacks_number && grouped_q != '1;
+  assign arrived       = fetched_o - done_o;
+  assign reached       = done_o - bad_q;
+  assign some_o        = used_o != '0 || waits_i;
+  assign may           = !partial_q && !held_q && !(fenced_q && some_o) && !lacks_number && room_i;
+  assign offer_o       = pending_q && may_q;
+  assign waiting_o     = fetched_o != done_o && may;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -90,16 +110,23 @@ module heddle_tx_context
       failed_o     <= 1'b0;
       overrun_o    <= 1'b0;
       refused_o    <= 1'b0;
-      bad_o        <= '0;
-      partial_o    <= 1'b0;
+      bad_q        <= '0;
+      unread_o     <= 1'b0;
+      spoiled_o    <= 1'b0;
+      partial_q    <= 1'b0;
+      came_q       <= 1'b0;
+      pending_q    <= 1'b0;
+      may_q        <= 1'b0;
+      have_o       <= '0;
+      group_busy_o <= 1'b0;
       gen_o        <= '0;
       tail_o       <= '0;
       requested_o      <= '0;
       fetched_o    <= '0;
       done_o       <= '0;
       used_o       <= '0;
-      fenced_o     <= 1'b0;
-      held_o       <= 1'b0;
+      fenced_q     <= 1'b0;
+      held_q       <= 1'b0;
       chain_o      <= 1'b0;
       group_o      <= '0;
       members_o    <= '0;
@@ -113,8 +140,16 @@ module heddle_tx_context
       early_o      <= 1'b0;
       counters_o   <= '0;
     end else begin
+      came_q       <= copy_i || fetch_i;
+      have_o       <= arrived < 16'(MaxHave) ? arrived[HaveW-1:0] : MaxHave;
+      unread_o     <= refused_o && reached == '0;
+      spoiled_o    <= refused_o && !reached[15];
+      group_busy_o <= lacks_number;
+      // One that is looked at now is taken to leave.
+      pending_q    <= copy_i || fetch_i || (look_i ? have_o > look_slots_i : fetched_o != done_o);
+      may_q        <= may;
       if (tail_i) begin
-        partial_o <= 1'b0;
+        partial_q <= 1'b0;
         tail_o    <= tail_at_i;
         if (step > room) begin
           overrun_o <= 1'b1;
@@ -127,16 +162,16 @@ module heddle_tx_context
         fetched_o <= fetched_at_i;
         if (fetch_error_i && !refused_o) begin
           refused_o <= 1'b1;
-          bad_o     <= fetch_at_i;
+          bad_q     <= fetch_at_i;
         end
       end
-      if (copy_i || fetch_i)  partial_o <= 1'b0;
-      else if (partial_i)     partial_o <= 1'b1;
+      if (copy_i || fetch_i)         partial_q <= 1'b0;
+      else if (partial_i && !came_q) partial_q <= 1'b1;
       if (fail_i || (error_i && gen_o == error_gen_i)) failed_o <= 1'b1;
       if (leave_i)            done_o    <= left_at_i;
-      if (hold_i && !stir_i)  held_o    <= 1'b1;
-      else if (stir_i)        held_o    <= 1'b0;
-      if (fence_valid_i)      fenced_o  <= fence_i;
+      if (hold_i && !stir_i)  held_q    <= 1'b1;
+      else if (stir_i)        held_q    <= 1'b0;
+      if (fence_valid_i)      fenced_q  <= fence_i;
       // One that does not end delays only operations that find all numbers in use.
       if (group_moves_o)      group_o   <= group_o + 1'b1;
       if (group_i)            grouped_q[group_number_i] <= 1'b0;
@@ -153,9 +188,10 @@ module heddle_tx_context
         failed_o     <= 1'b0;
         overrun_o    <= 1'b0;
         refused_o    <= 1'b0;
-        partial_o    <= 1'b0;
-        fenced_o     <= 1'b0;
-        held_o       <= 1'b0;
+        partial_q    <= 1'b0;
+        pending_q    <= 1'b0;
+        fenced_q     <= 1'b0;
+        held_q       <= 1'b0;
         chain_o      <= 1'b0;
         group_o      <= '0;
         members_o    <= '0;

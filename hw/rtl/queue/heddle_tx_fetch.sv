@@ -6,8 +6,8 @@
 //           one of the context's message share (MessageShare; each context is
 //           guaranteed 32, the rest of the table is shared) are taken for each
 //           operation before it leaves.
-// Segments: a descriptor with more than one takes a cycle more, in which its extension slot is read.
-// Checked:  opcode, flags, lengths, slots and position; a bad descriptor leaves with
+// Segments: a descriptor with more than one takes two cycles more, in which its extension slot is read and checked.
+// Checked:  opcode, flags, lengths, slots and position (heddle_tx_check), when its slot arrives; a bad descriptor leaves with
 //           its status and puts the context into error: later ones leave as `flushed`.
 //           `ctx_error_i` puts a context into error as well. Other contexts go on.
 // Pushed:   words written to the push window collect until the context's next tail doorbell.
@@ -34,6 +34,7 @@
 module heddle_tx_fetch
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_tx_fetch_pkg::*;
 #(
   parameter  int unsigned DataW = 512   // 64, 128, 256 or 512.
 ) (
@@ -134,9 +135,6 @@ module heddle_tx_fetch
   localparam int unsigned Shared    = NumMsg - NumTx * Guarantee;
   localparam int unsigned ShareW    = $clog2(MessageShare) + 1;
   localparam int unsigned SharedW   = $clog2(Shared) + 1;
-  localparam logic [7:0]  KnownFlags =
-      TxFlagCompletion | TxFlagInline | TxFlagInlineExt | TxFlagHeaderData |
-      TxFlagDeliveryComplete | TxFlagFence | TxFlagMore;
 
   // What is needed when a read's data, or a token, comes to the head.
   typedef struct packed {
@@ -148,9 +146,11 @@ module heddle_tx_fetch
   } record_t;
 
   // Contexts (heddle_tx_context). Counts are free-running positions: tail >= requested >= fetched >= done.
-  logic [NumTx-1:0]             alive, failed, overrun, refused, partial, fenced, held, chain;
+  logic [NumTx-1:0]             alive, failed, overrun, refused, unread, spoiled, some, chain;
+  logic [NumTx-1:0]             offered, waiting;
+  logic [NumTx-1:0][HaveW-1:0]  have;
   logic [NumTx-1:0][GenW-1:0]   gen;
-  logic [NumTx-1:0][15:0]       tail, requested, fetched, done, bad, mask;
+  logic [NumTx-1:0][15:0]       tail, requested, fetched, done, mask;
   logic [NumTx-1:0][ShareW-1:0] used;                  // Messages in the table.
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
   logic [NumTx-1:0][GroupW-1:0]   group;
@@ -190,7 +190,7 @@ module heddle_tx_fetch
   logic           f1_look;     // The window was read for it.
   logic           f1_go;       // Becomes a request.
   logic           f1_copy;     // Or is taken from the push window.
-  logic [NumTx-1:0] f0_want;
+  logic [NumTx-1:0] f0_want, alone;
   logic           f0_valid, f0_take;
   logic [TxW-1:0] f0_ctx;
   logic [TxW-1:0] cfg_raddr;
@@ -199,6 +199,7 @@ module heddle_tx_fetch
 
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
+      alone[i]   = fetched[i] == requested[i] && !refused[i];
       f0_want[i] = alive[i] && tail[i] != requested[i] && requested[i] - done[i] <= 16'(Slots - Burst) &&
                    !(f1_valid_q && f1_ctx_q == TxW'(i));
     end
@@ -222,7 +223,8 @@ module heddle_tx_fetch
   logic unused_cfg_error, unused_desc_error, unused_emit_error;
   heddle_mem #(
     .Width(512),
-    .Depth(NumTx)
+    .Depth(NumTx),
+    .Coherent(1'b0)   // It is written while nothing is chosen.
   ) u_cfg_fetch (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
@@ -235,26 +237,38 @@ module heddle_tx_fetch
     .ready_o(cfg_ready)
   );
 
-  // Length of the read: not beyond what is published, room, ring end or 512 bytes.
-  function automatic logic [3:0] burst(logic [15:0] count);
-    burst = count[15:3] != '0 ? 4'(Burst) : count[3:0];
+  // Positions of the context that was chosen, as they were a cycle ago: of what is published, and of what has left, there
+  // may be more.
+  logic [15:0] f1_asked, f1_mask, f1_tail_q, f1_done_q;
+  logic        f1_alone_q;  // Nothing of it is being read, nothing failed.
+  always_ff @(posedge clk_i) begin
+    f1_asked   <= requested[f1_ctx_d];
+    f1_mask    <= mask[f1_ctx_d];
+    f1_tail_q  <= tail[f1_ctx_d];
+    f1_done_q  <= done[f1_ctx_d];
+    f1_alone_q <= alone[f1_ctx_d];
+  end
+
+  // Length of the read: not beyond what is published, ring end or 512 bytes. A context is chosen when it has room for the longest.
+  // A bit per descriptor, so that the least of several counts is their conjunction.
+  function automatic logic [Burst-1:0] descriptors(logic [15:0] count);
+    for (int unsigned i = 0; i < Burst; i++) descriptors[i] = count[15:3] != '0 || 32'(count[2:0]) > i;
   endfunction
-  function automatic logic [3:0] fewer(logic [3:0] a, logic [3:0] b);
-    fewer = a < b ? a : b;
-  endfunction
-  logic [15:0] f1_asked, f1_ahead, f1_room, f1_to_end, f1_slot, f1_mask;
+  logic [15:0] f1_ahead, f1_slot;
   logic [63:0] f1_addr;
-  logic [3:0]  f1_to_line, f1_count;
+  logic [3:0]  f1_to_end, f1_to_line, f1_count;
+  logic [Burst-1:0] f1_descriptors;
   always_comb begin
-    f1_asked   = requested[f1_ctx_q];
-    f1_mask    = mask[f1_ctx_q];
     f1_slot    = f1_asked & f1_mask;
-    f1_to_end  = f1_mask - f1_slot + 16'd1;
+    f1_to_end  = (f1_slot ^ f1_mask) >> 3 == '0 ? {1'b0, f1_mask[2:0] ^ f1_slot[2:0]} + 4'd1 : 4'(Burst);
     f1_addr    = f1_cfg.ring_base + {42'b0, f1_slot, 6'b0};
-    f1_ahead   = tail[f1_ctx_q] - f1_asked;
-    f1_room    = 16'(Slots) - (f1_asked - done[f1_ctx_q]);
+    f1_ahead   = f1_tail_q - f1_asked;
     f1_to_line = 4'd8 - {1'b0, f1_addr[8:6]};
-    f1_count   = fewer(fewer(burst(f1_ahead), burst(f1_room)), fewer(burst(f1_to_end), f1_to_line));
+    f1_descriptors = descriptors(f1_ahead) & descriptors(16'(f1_to_end)) & descriptors(16'(f1_to_line));
+    f1_count   = '0;
+    for (int unsigned i = 0; i < Burst; i++) begin
+      if (f1_descriptors[i]) f1_count = 4'(i + 1);
+    end
   end
 
   // ------------------------------------------------------------ the push window
@@ -278,7 +292,8 @@ module heddle_tx_fetch
     heddle_mem #(
       .Width(64),
       .Depth(Copies),
-      .Init (1'b0)
+      .Init (1'b0),
+      .Coherent(1'b0)   // A copy that is written in the cycle of its read is not used.
     ) u_word (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
@@ -301,12 +316,11 @@ module heddle_tx_fetch
   assign f1_armed = armed[f1_ctx_q];
   logic [3:0]  f1_copy_count;
   assign f1_copy = f1_valid_q && f1_look && f1_armed[f1_asked[PushW-1:0]] &&
-                   copy.position == f1_asked && fetched[f1_ctx_q] == f1_asked &&
-                   !refused[f1_ctx_q];
+                   copy.position == f1_asked && f1_alone_q;
   assign f1_copy_ext   = (copy.flags & TxFlagInlineExt) != '0 && copy.ext_slots <= 8'd3 &&
-                         done[f1_ctx_q] == f1_asked &&
+                         f1_done_q == f1_asked &&
                          16'd1 + 16'(copy.ext_slots) <= f1_ahead &&
-                         16'd1 + 16'(copy.ext_slots) <= f1_to_end;
+                         4'd1 + 4'(copy.ext_slots[1:0]) <= f1_to_end;
   assign f1_copy_count = f1_copy_ext ? 4'd1 + copy.ext_slots[3:0] : 4'd1;
 
   // ------------------------------------------------------- payload that was pushed
@@ -370,15 +384,27 @@ module heddle_tx_fetch
 
   // Slots that leave the window's reach, and those that a doorbell covers. One that
   // covers more than the window may have mixed words of two slots in one place.
-  logic [3:0]                            f1_passed;
+  logic [3:0]                            f1_passed, passed_q;
+  logic                                  passes_q;
+  logic [TxW-1:0]                        passed_ctx_q;
+  logic [PushW-1:0]                      passed_at_q;
   logic [PushWindowSlots-1:0]            passed, covered;
   logic [PushWindowSlots-1:0][PushW-1:0] ahead_asked, ahead_tail;
   assign f1_passed = f1_copy ? f1_copy_count : f1_count;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) passes_q <= 1'b0;
+    else         passes_q <= f1_go || f1_copy;
+  end
+  always_ff @(posedge clk_i) begin
+    passed_q     <= f1_passed;
+    passed_ctx_q <= f1_ctx_q;
+    passed_at_q  <= f1_asked[PushW-1:0];
+  end
   always_comb begin
     for (int unsigned i = 0; i < PushWindowSlots; i++) begin
-      ahead_asked[i] = PushW'(i) - f1_asked[PushW-1:0];
+      ahead_asked[i] = PushW'(i) - passed_at_q;
       ahead_tail[i]  = PushW'(i) - tail[db_ctx][PushW-1:0];
-      passed[i]      = (f1_go || f1_copy) && ahead_asked[i] < f1_passed;
+      passed[i]      = passes_q && ahead_asked[i] < passed_q;
       covered[i]     = 16'(ahead_tail[i]) < db_step && db_step <= 16'(PushWindowSlots);
     end
   end
@@ -388,7 +414,7 @@ module heddle_tx_fetch
       .clk_i, .rst_ni, .clear_i(tbl_write && tbl_ctx == TxW'(i)),
       .push_i(push && db_ctx == TxW'(i)), .push_slot_i(push_slot[PushW-1:0]), .push_words_i(push_i.words),
       .tail_i(db_tail && db_ctx == TxW'(i)), .covered_i(covered),
-      .passed_i(f1_ctx_q == TxW'(i) ? passed : '0), .armed_o(armed[i])
+      .passed_i(passed_ctx_q == TxW'(i) ? passed : '0), .armed_o(armed[i])
     );
   end
 
@@ -442,8 +468,6 @@ module heddle_tx_fetch
   logic [511:0] word;
   logic [3:0]   word_q;      // Descriptors of this read that arrived.
   logic         commit;      // A read is complete and its context still the same.
-  logic [SlotW-1:0] word_slot;
-  assign word_slot = rec.position[SlotW-1:0] + SlotW'(word_q);
 
   heddle_gather #(
     .DataW(DataW),
@@ -474,12 +498,12 @@ module heddle_tx_fetch
   // ------------------------------------------------------ choice of what leaves
   logic             s1_valid_d, s1_valid_q;
   logic [TxW-1:0]   s1_ctx_d, s1_ctx_q;
-  logic [NumTx-1:0] s0_want;
+  logic [NumTx-1:0] s0_want, room_q;
   logic             shared_ok;
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
-  logic             desc_ready, emit_cfg_ready;
-  tx_desc_t         desc;        // In the second of two cycles, that of the first.
+  logic             desc_ready, emit_cfg_ready, check_ready;
+  tx_desc_t         desc;        // In later cycles, that of the first.
   logic [511:0]     ring_raw, slot_raw;  // Read: a descriptor, or its segments.
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
@@ -497,9 +521,7 @@ module heddle_tx_fetch
   end
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
-      s0_want[i] = fetched[i] != done[i] && room_o[i] && !partial[i] && !held[i] &&
-                   !(fenced[i] && (used[i] != '0 || waits_i[i])) && !number_busy[i] &&
-                   !(s1_valid_q && s1_ctx_q == TxW'(i)) && !(again_valid_i && again_i.ctx == TxW'(i));
+      s0_want[i] = offered[i] && !(s1_valid_q && s1_ctx_q == TxW'(i)) && !(again_valid_i && again_i.ctx == TxW'(i));
     end
   end
 
@@ -518,7 +540,7 @@ module heddle_tx_fetch
   logic s0_free, again_take, s1_again_q;
   assign s0_free    = !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3 &&
                       flows_ready_i;
-  assign again_take = again_valid_i && room_o[again_i.ctx] && s0_free && !(s1_valid_q && s1_again_q);
+  assign again_take = again_valid_i && room_q[again_i.ctx] && s0_free && !(s1_valid_q && s1_again_q);
   assign s0_take    = s0_valid && !again_take && s0_free;
   assign s1_valid_d = s0_take || again_take || s1_seek;
   assign s1_ctx_d   = again_take ? again_i.ctx : s0_take ? s0_ctx : s1_ctx_q;
@@ -533,12 +555,13 @@ module heddle_tx_fetch
   heddle_mem #(
     .Width(512),
     .Depth(NumTx * Slots),
-    .Init (1'b0)
+    .Init (1'b0),
+    .Coherent(1'b0)   // A slot is read a cycle after it arrived at the earliest.
   ) u_desc (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
-    .wen_i  (f1_copy || (word_take && rec_same)),
-    .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
+    .wen_i  (arrives),
+    .waddr_i({arrival_ctx, arrival_position[SlotW-1:0]}),
     .wdata_i(f1_copy ? copy_numbered : word),
     .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done[s0_ctx][SlotW-1:0]}),
     .rdata_o(ring_raw),
@@ -546,9 +569,75 @@ module heddle_tx_fetch
     .ready_o(desc_ready)
   );
 
+  // A descriptor is checked in the cycle after it arrived, so that the check is there when it is read: from the memory,
+  // or from the register beside it, if it was written in the cycle of the read.
+  logic             arrives, arrived_q, check_beside_d, check_beside_q;
+  logic [TxW-1:0]   arrival_ctx, arrived_ctx_q;
+  logic [15:0]      arrival_position, arrived_position_q, arrived_mask_q;
+  logic [NumTx-1:0] check_beside;
+  logic             unused_check_error, arrived_fits, again_fits;
+  tx_desc_t         arrived_desc_q;
+  tx_desc_check_t        arrived_check, written_q, ring_check, again_check, again_check_q, kept_check_q, check;
+  logic [$bits(tx_desc_check_t)-1:0] read_check;
+  assign arrives          = f1_copy || (word_take && rec_same);
+  assign arrival_ctx      = f1_copy ? f1_ctx_q : rec.ctx;
+  assign arrival_position = f1_copy ? f1_asked : rec.position + 16'(word_q);
+  assign arrived_fits     = (arrived_position_q & arrived_mask_q) + 16'(arrived_desc_q.ext_slots) <= arrived_mask_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) arrived_q <= 1'b0;
+    else         arrived_q <= arrives;
+  end
+  always_ff @(posedge clk_i) begin
+    arrived_ctx_q      <= arrival_ctx;
+    arrived_position_q <= arrival_position;
+    arrived_mask_q     <= mask[arrival_ctx];
+    arrived_desc_q     <= f1_copy ? copy : tx_desc_t'(word);
+    written_q          <= arrived_check;
+    check_beside_q     <= check_beside_d;
+    again_check_q      <= again_check;
+  end
+  heddle_tx_check u_arrived_check (
+    .desc_i(arrived_desc_q), .position_i(arrived_position_q), .fits_i(arrived_fits), .whole_i(1'b0), .failed_i(1'b0),
+    .check_o(arrived_check)
+  );
+  heddle_mem #(
+    .Width($bits(tx_desc_check_t)),
+    .Depth(NumTx * Slots),
+    .Init (1'b0),
+    .Coherent(1'b0)
+  ) u_check (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (arrived_q),
+    .waddr_i({arrived_ctx_q, arrived_position_q[SlotW-1:0]}),
+    .wdata_i(arrived_check),
+    .raddr_i({s0_ctx, done[s0_ctx][SlotW-1:0]}),
+    .rdata_o(read_check),
+    .error_o(unused_check_error),
+    .ready_o(check_ready)
+  );
+  always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      check_beside[i] = arrived_q && arrived_ctx_q == TxW'(i) && arrived_position_q[SlotW-1:0] == done[i][SlotW-1:0];
+    end
+  end
+  assign check_beside_d = check_beside[s0_ctx];
+  assign ring_check     = check_beside_q ? written_q : tx_desc_check_t'(read_check);
+
+  // One that waited is checked while it is offered. In the spill area it has the slots that it had in the ring.
+  tx_desc_t again_desc;
+  assign again_desc = again_i.data[0];
+  assign again_fits = 8'(again_i.info.slots) == 8'd1 + again_desc.ext_slots;
+  heddle_tx_check u_again_check (
+    .desc_i(again_desc), .position_i(again_i.info.position), .fits_i(again_fits), .whole_i(1'b1), .failed_i(again_i.failed),
+    .check_o(again_check)
+  );
+  assign check = s1_again_q ? again_check_q : s1_later ? kept_check_q : ring_check;
+
   heddle_mem #(
     .Width(512),
-    .Depth(NumTx)
+    .Depth(NumTx),
+    .Coherent(1'b0)   // It is written while nothing is chosen.
   ) u_cfg_emit (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
@@ -563,15 +652,18 @@ module heddle_tx_fetch
 
   // ------------------------------------------------------------------- segments
   logic        s1_seek;      // Its segments are read next.
-  logic        s1_second_q;  // They are there.
+  logic        s1_read_q;    // They are there, and checked.
+  logic        s1_second_q;  // They were.
+  logic        s1_later;
   tx_desc_t    s1_desc_q;
   logic [SlotW-1:0] s1_next;
   logic [LocalSegments-1:0][63:0] segment_iova;
   logic [LocalSegments-1:0][31:0] segment_length, segment_rsvd;
-  logic        segments_ok;
+  logic        segments_ok, segments_ok_q;
   logic [33:0] segment_sum;
-  assign slot_raw = s1_again_q ? again_i.data[s1_second_q] : ring_raw;
-  assign desc    = s1_second_q ? s1_desc_q : tx_desc_t'(slot_raw);
+  assign s1_later = s1_read_q || s1_second_q;
+  assign slot_raw = s1_again_q ? again_i.data[s1_later] : ring_raw;
+  assign desc     = s1_later ? s1_desc_q : tx_desc_t'(slot_raw);
   for (genvar i = 0; i < int'(LocalSegments); i++) begin : gen_segment
     tx_segment_t one;
     assign one               = slot_raw[i*$bits(tx_segment_t) +: $bits(tx_segment_t)];
@@ -579,9 +671,8 @@ module heddle_tx_fetch
     assign segment_length[i] = one.length;
     assign segment_rsvd[i]   = one.rsvd0;
   end
-  assign s1_next = s1_position[SlotW-1:0] + 1'b1;
-  assign s1_seek = s1_valid_q && !s1_second_q && s1_segments && s1_status == StatusOk && !s1_wait &&
-                   !s1_fence;
+  assign s1_next = s1_position_q[SlotW-1:0] + 1'b1;
+  assign s1_seek = s1_read_q || (s1_found && !s1_second_q && check.segmented && !s1_dropped && !s1_wait);
   always_comb begin
     segments_ok = 1'b1;
     segment_sum = '0;
@@ -596,86 +687,52 @@ module heddle_tx_fetch
   end
 
   // ------------------------------------------------------------ check and leave
-  logic [15:0] s1_position, s1_slot, s1_mask, s1_have;
+  logic [15:0] s1_position_q, s1_slot_q;
   logic [2:0]  s1_slots;
-  logic        s1_ext, s1_inline, s1_segments, is_ext;
-  logic        position_ok, fits, lengths_ok, opcode_ok;
-  logic        s1_go, s1_wait, s1_bad, s1_share, s1_fence, s1_more, s1_joins;
+  logic        s1_failed_q, s1_overrun_q;
+  logic        s1_ext, s1_inline;
+  logic        s1_unread, s1_spoiled;  // Its read, or one before it, failed.
+  logic        s1_dropped;             // Whatever it is, it does nothing.
+  logic        position_ok;
+  logic        s1_go, s1_wait, s1_bad, s1_fence, s1_more, s1_joins, s1_unnumbered, s1_found, s1_clear;
   status_e     s1_status;
   logic [63:0] s1_addr;
 
-  assign s1_position  = s1_again_q ? again_i.info.position : done[s1_ctx_q];
-  assign s1_mask      = mask[s1_ctx_q];
-  assign s1_slot      = s1_again_q ? 16'(again_i.slot) : s1_position & s1_mask;
-  assign s1_have      = s1_again_q ? 16'(again_i.info.slots) : fetched[s1_ctx_q] - s1_position;
-  assign s1_addr      = (s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) +
-                        {42'b0, s1_slot, 6'b0};
-  assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
-  assign s1_inline    = (desc.flags & TxFlagInline) != '0;
-  assign s1_segments  = desc.segments > 8'd1;
-
-  // An extension that makes sense counts even when the descriptor is refused, so
-  // that payload is not taken for the next descriptor.
-  assign position_ok = desc.position == s1_position &&
-                       (s1_again_q ? !again_i.failed :
-                        !(refused[s1_ctx_q] && 16'(s1_position - bad[s1_ctx_q]) < 16'h8000));
-  assign is_ext      = position_ok && (s1_ext || s1_segments) && desc.ext_slots <= 8'd3;
-  // In the spill area it has the slots that it had in the ring.
-  assign fits        = s1_again_q ? 8'(again_i.info.slots) == 8'd1 + desc.ext_slots :
-                                    16'(s1_slot) + 16'(desc.ext_slots) <= s1_mask;
-  assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
-
-  assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend ||
-                     desc.opcode == OpcodeWrite || desc.opcode == OpcodeRead;
-  always_comb begin
-    lengths_ok = (desc.flags & ~KnownFlags) == '0 && !(s1_inline && s1_ext);
-    if (desc.opcode == OpcodeNop && desc.length != '0) lengths_ok = 1'b0;
-    // The data need a place, and the request carries none.
-    if (desc.opcode == OpcodeRead && (s1_inline || s1_ext ||
-                                      (desc.flags & TxFlagHeaderData) != '0)) lengths_ok = 1'b0;
-    if (s1_inline) begin
-      if (desc.length > 32'(InlineBytes) || desc.segments != '0) lengths_ok = 1'b0;
-      if (desc.ext_slots != '0) lengths_ok = 1'b0;
-    end else if (s1_ext) begin
-      if (desc.length > 32'(InjectBytes) || desc.segments != '0) lengths_ok = 1'b0;
-      if (32'(desc.ext_slots) != (desc.length + 32'(DescBytes - 1)) / 32'(DescBytes)) begin
-        lengths_ok = 1'b0;
-      end
-      if (!fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
-    end else if (s1_segments) begin
-      if (desc.segments > 8'(LocalSegments) || desc.length == '0) lengths_ok = 1'b0;
-      if (desc.ext_slots != 8'd1 || !fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
-    end else begin
-      if (desc.segments != 8'(desc.length != '0)) lengths_ok = 1'b0;
-      if (desc.local_length != desc.length) lengths_ok = 1'b0;
-      if (desc.ext_slots != '0 || desc.rsvd0 != '0) lengths_ok = 1'b0;
+  always_ff @(posedge clk_i) begin
+    if (!s1_seek) begin
+      s1_position_q <= again_take ? again_i.info.position : done[s0_ctx];
+      s1_slot_q     <= again_take ? 16'(again_i.slot) : done[s0_ctx] & mask[s0_ctx];
+      s1_failed_q   <= failed[s0_ctx];
+      s1_overrun_q  <= overrun[s0_ctx];
     end
-    if (s1_again_q && !fits) lengths_ok = 1'b0;
   end
+  assign s1_addr     = (s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) + {42'b0, s1_slot_q, 6'b0};
+  assign s1_ext      = (desc.flags & TxFlagInlineExt) != '0;
+  assign s1_inline   = (desc.flags & TxFlagInline) != '0;
+  assign s1_unread   = !s1_again_q && unread[s1_ctx_q];
+  assign s1_spoiled  = !s1_again_q && spoiled[s1_ctx_q];
+  assign s1_dropped  = !s1_again_q && (s1_failed_q || s1_overrun_q || spoiled[s1_ctx_q]);
+  assign position_ok = check.position_ok && !s1_spoiled;
+  assign s1_slots    = s1_spoiled ? 3'd1 : check.slots;
 
   always_comb begin
     s1_status = StatusOk;
-    if (s1_again_q) begin
-      if (again_i.failed) s1_status = StatusLocalAccess;
-      else if (!position_ok) s1_status = StatusBadPosition;
-      else if (!opcode_ok) s1_status = StatusBadOpcode;
-      else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
-    end else if (failed[s1_ctx_q]) s1_status = StatusFlushed;
-    else if (refused[s1_ctx_q] && s1_position == bad[s1_ctx_q]) s1_status = StatusLocalAccess;
-    else if (overrun[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
-    else if (!opcode_ok) s1_status = StatusBadOpcode;
-    else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
+    if (s1_again_q && again_i.failed) s1_status = StatusLocalAccess;
+    else if (!s1_again_q && s1_failed_q) s1_status = StatusFlushed;
+    else if (s1_unread) s1_status = StatusLocalAccess;
+    else if ((!s1_again_q && s1_overrun_q) || !position_ok) s1_status = StatusBadPosition;
+    else if (!check.opcode_ok) s1_status = StatusBadOpcode;
+    else if (!check.lengths_ok || (s1_second_q && !segments_ok_q)) s1_status = StatusBadLength;
   end
 
-  // Slots that are published but have not arrived are waited for.
-  assign s1_wait = !s1_again_q && 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && !s1_behind && out_ready &&
-                   s1_share && credit_ok_i[s1_cfg.cq[CqW-1:0]];
-  assign s1_share = used[s1_ctx_q] < ShareW'(Guarantee) ||
-                    (used[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
+  // An offer that came too late finds nothing, or no room. Slots that are published but have not arrived are waited for.
+  assign s1_found      = s1_valid_q && (s1_again_q || have[s1_ctx_q] != '0);
+  assign s1_wait       = !s1_again_q && s1_slots > have[s1_ctx_q];
+  assign s1_unnumbered = !s1_again_q && number_busy[s1_ctx_q];
+  assign s1_clear      = s1_found && !s1_seek && !s1_wait && !s1_fence && !s1_unnumbered;
+  assign s1_go         = s1_clear && !s1_behind && out_ready && room_o[s1_ctx_q];
   // A fence waits for the whole context.
-  assign s1_fence = !s1_again_q && position_ok && (desc.flags & TxFlagFence) != '0 &&
-                    (used[s1_ctx_q] != '0 || waits_i[s1_ctx_q]);
+  assign s1_fence = !s1_again_q && position_ok && (desc.flags & TxFlagFence) != '0 && some[s1_ctx_q];
   assign s1_more  = (desc.flags & TxFlagMore) != '0;
   assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain[s1_ctx_q]);
   assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
@@ -690,19 +747,19 @@ module heddle_tx_fetch
                                       (ShareW + 1)'(MessageShare));
   assign s1_behind = !s1_again_q && (s1_cfg.spill_base != '0 || early_o[s1_ctx_q]) && s1_status == StatusOk &&
                      desc.opcode != OpcodeNop && (look_waits_i || s1_full);
-  assign s1_stays  = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
+  assign s1_stays  = s1_clear && s1_behind;
   assign s1_pass   = s1_stays && look_stuck_i && keep_ok_i[s1_ctx_q];
   always_comb begin
     keep_data_o          = '0;
     keep_data_o.ctx      = s1_ctx_q;
     keep_data_o.flow     = look_flow_o;
-    keep_data_o.position = s1_position;
+    keep_data_o.position = s1_position_q;
     keep_data_o.slots    = s1_slots;
     keep_data_o.ring     = s1_cfg.ring_base;
     keep_data_o.group    = {s1_joins, group[s1_ctx_q], members[s1_ctx_q]};
   end
   assign keep_o        = s1_pass;
-  assign look_flow_o   = flow_of(s1_ctx_q, out.peer, out.rx_index, out.rud);
+  assign look_flow_o   = flow_at(s1_ctx_q, position_ok ? check.hash : '0, out.rud);
   assign take_o        = s1_go;
   assign forget_o      = tbl_write;
   assign forget_ctx_o  = tbl_ctx;
@@ -729,7 +786,7 @@ module heddle_tx_fetch
       out.owner      = s1_cfg.function_;
       out.cq         = s1_cfg.cq[CqW-1:0];
       out.cq_gen     = cq_gen_i[s1_cfg.cq[CqW-1:0]];
-      out.position   = s1_position;
+      out.position   = s1_position_q;
       out.slots      = !s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0;
       out.opcode     = OpcodeNop;
       out.status     = s1_status;
@@ -818,16 +875,18 @@ module heddle_tx_fetch
       .request_i(f1_go && f1_here), .request_at_i(f1_asked + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
       .fetch_i(commit && rec.ctx == TxW'(i)), .fetch_at_i(rec.position), .fetched_at_i(rec.position + 16'(rec.count)),
       .fetch_error_i(word_error),
-      .partial_i(s1_valid_q && s1_here && s1_wait), .fence_valid_i(s1_valid_q && s1_here && !s1_again_q),
+      .look_i(s1_found && s1_here && !s1_again_q), .look_slots_i(s1_slots),
+      .partial_i(s1_found && s1_here && s1_wait), .fence_valid_i(s1_found && s1_here && !s1_again_q),
       .fence_i(s1_fence), .hold_i(s1_stays && s1_here && !s1_pass), .stir_i,
-      .leave_i(s1_left && s1_here && !s1_again_q), .left_at_i(s1_position + 16'(s1_slots)), .join_i(s1_joins),
+      .leave_i(s1_left && s1_here && !s1_again_q), .left_at_i(s1_position_q + 16'(s1_slots)), .join_i(s1_joins),
       .more_i(s1_more), .fail_i(s1_go && s1_here && s1_bad),
       .error_i(ctx_error_i && ctx_error_ctx_i == TxW'(i)), .error_gen_i(ctx_error_gen_i),
-      .take_i(s1_go && s1_here), .retire_i(retire_i && retire_ctx_i == TxW'(i)),
+      .take_i(s1_go && s1_here), .retire_i(retire_i && retire_ctx_i == TxW'(i)), .waits_i(waits_i[i]), .room_i(room_o[i]),
       .group_i(group_i && group_ctx_i == TxW'(i)), .group_number_i,
-      .alive_o(alive[i]), .failed_o(failed[i]), .overrun_o(overrun[i]), .refused_o(refused[i]), .bad_o(bad[i]),
-      .partial_o(partial[i]), .gen_o(gen[i]), .tail_o(tail[i]), .requested_o(requested[i]), .fetched_o(fetched[i]),
-      .done_o(done[i]), .used_o(used[i]), .fenced_o(fenced[i]), .held_o(held[i]), .chain_o(chain[i]), .group_o(group[i]),
+      .alive_o(alive[i]), .failed_o(failed[i]), .overrun_o(overrun[i]), .refused_o(refused[i]),
+      .unread_o(unread[i]), .spoiled_o(spoiled[i]), .gen_o(gen[i]), .tail_o(tail[i]), .requested_o(requested[i]), .fetched_o(fetched[i]),
+      .done_o(done[i]), .used_o(used[i]), .offer_o(offered[i]),
+      .waiting_o(waiting[i]), .have_o(have[i]), .some_o(some[i]), .chain_o(chain[i]), .group_o(group[i]),
       .members_o(members[i]), .group_busy_o(number_busy[i]), .group_moves_o(number_next[i]),
       .log2_o(ring_log2_o[i]), .mask_o(mask[i]), .cq_o(cq[i]), .owner_o(owner_o[i]), .head_cell_o(head_cell_o[i]),
       .spill_base_o(spill_base_o[i]), .early_o(early_o[i]), .counters_o(counters_o[i])
@@ -883,8 +942,8 @@ module heddle_tx_fetch
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !c_busy_q && !rd_valid_q &&
-                  !rec_valid && !s0_valid && number_next == '0 && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
-                  desc_ready && emit_cfg_ready;
+                  !rec_valid && !s0_valid && waiting == '0 && !arrived_q && number_next == '0 && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  desc_ready && check_ready && emit_cfg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -895,7 +954,9 @@ module heddle_tx_fetch
       f1_valid_q  <= 1'b0;
       rd_valid_q  <= 1'b0;
       s1_valid_q  <= 1'b0;
+      s1_read_q   <= 1'b0;
       s1_second_q <= 1'b0;
+      room_q      <= '0;
       word_q      <= '0;
     end else begin
       tbl_q       <= tbl_d;
@@ -905,7 +966,9 @@ module heddle_tx_fetch
       f1_valid_q  <= f1_valid_d;
       rd_valid_q  <= rd_valid_d;
       s1_valid_q  <= s1_valid_d;
-      s1_second_q <= s1_seek;
+      s1_read_q   <= s1_seek && !s1_read_q;
+      s1_second_q <= s1_read_q;
+      room_q      <= room_o;
       if (word_take) word_q <= word_last ? '0 : word_q + 1'b1;
     end
   end
@@ -914,14 +977,19 @@ module heddle_tx_fetch
     f1_ctx_q <= f1_ctx_d;
     rd_req_q <= rd_req_d;
     s1_ctx_q <= s1_ctx_d;
-    if (s1_seek) s1_desc_q <= desc;
+    if (s1_seek) begin
+      s1_desc_q    <= desc;
+      kept_check_q <= check;
+    end
+    segments_ok_q <= segments_ok;
   end
 
   logic unused;
   assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, copy, copy_ready,
                     unused_copy_error, unused_cfg_error,
-                    unused_desc_error, unused_emit_error};
+                    unused_desc_error, unused_emit_error, unused_check_error};
 
+  `HEDDLE_ASSERT(BufferRoom_A, f1_go |-> f1_count != '0 && f1_asked + 16'(f1_count) - done[f1_ctx_q] <= 16'(Slots))
   `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)
   `HEDDLE_ASSERT(OrderedOffer_A, op_valid_o && !op_ready_i |=> op_valid_o && $stable(op_o))
   `HEDDLE_ASSERT(CreditTaken_A, credit_take_o |-> credit_ok_i[credit_cq_o])
