@@ -115,6 +115,7 @@ module heddle_return_rx
   } count_t;
 
   localparam logic [3:0]  AckEvery     = 4'd15;
+  localparam logic [31:0] OldestAck    = 32'hffff_8000;  // As far before the expected PSN as ack_psn_offset reaches.
   // A packet counts as what follows its IP header, with CRC, and 40 more (UET 3.0).
   localparam int unsigned NominalBytes = PdsRequestBytes + SesResponseDataBytes + 4 + 40;
   logic [31:0] nominal;
@@ -286,7 +287,7 @@ module heddle_return_rx
   logic        peer, stranger, known, is_data, is_error, expected, older, duplicate, early, jumps, named, ours, fits, torn, good, gone, urgent;
   logic        is_cp, is_query, is_probe;
   logic        in_window, came;
-  logic [31:0] ahead, cack, cack_after, ack_offset;
+  logic [31:0] ahead, ahead_begun, ahead_anew, cack, cack_after, ack_offset;
   assign is_cp      = pkt_i.pds_type == PdsTypeCp;
   assign is_query   = is_cp && pkt_i.next_hdr == CpTypeAckRequest;
   assign is_probe   = is_cp && pkt_i.next_hdr == CpTypeProbe;
@@ -299,11 +300,14 @@ module heddle_return_rx
   assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
   assign is_error   = pkt_i.next_hdr == NextHdrResponse && pkt_i.response == SesResponseResponse &&
                       pkt_i.return_code > ReturnCodeOk;
-  assign ahead      = pkt_i.psn - s.expected;
+  // Computed for either opening, so that the window does not wait for which it is.
+  assign ahead_begun = pkt_i.psn - s_raw.expected;
+  assign ahead_anew  = pkt_i.psn - id.start_psn;
+  assign ahead       = begun_q ? ahead_begun : ahead_anew;
   assign expected   = pkt_i.psn == s.expected;
-  assign in_window  = ahead < 32'(PdcWindow);
+  assign in_window  = begun_q ? ahead_begun < 32'(PdcWindow) : ahead_anew < 32'(PdcWindow);
   assign came       = in_window && s.ahead[ahead[IndexW-1:0]];
-  assign older      = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign older      = begun_q ? ahead_begun >= OldestAck : ahead_anew >= OldestAck;
   // On ROD what follows a gap is taken once the target is known. A sender that retransmits it goes back, and what it began with is lost.
   logic passes;
   assign passes     = !id.rud && came && pkt_i.retx;
