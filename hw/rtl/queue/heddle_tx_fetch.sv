@@ -123,14 +123,13 @@ module heddle_tx_fetch
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
-  localparam int unsigned Slots     = 128;  // Descriptors a context may hold or await.
-  localparam int unsigned SlotW     = $clog2(Slots);
+  localparam int unsigned Slots     = HeldSlots;
+  localparam int unsigned SlotW     = HeldSlotW;
   localparam int unsigned Burst     = 8;    // Descriptors per read.
   localparam int unsigned Records   = 32;   // Reads outstanding.
   localparam int unsigned PushW     = $clog2(PushWindowSlots);
   localparam int unsigned Words     = DescBytes / 8;  // Of a copy.
   localparam int unsigned WordW     = $clog2(Words);
-  localparam int unsigned Copies    = NumTx * PushWindowSlots;
   localparam int unsigned Guarantee = 32;   // Messages of a context that others cannot use up.
   localparam int unsigned Shared    = NumMsg - NumTx * Guarantee;
   localparam int unsigned ShareW    = $clog2(MessageShare) + 1;
@@ -220,7 +219,7 @@ module heddle_tx_fetch
                      rec_count < 6'(Records - 2);
   assign cfg_raddr = f0_take ? f0_ctx : f1_valid_q ? f1_ctx_q : tbl_ctx;
 
-  logic unused_cfg_error, unused_desc_error, unused_emit_error;
+  logic unused_cfg_error, unused_emit_error;
   heddle_mem #(
     .Width(512),
     .Depth(NumTx),
@@ -272,150 +271,38 @@ module heddle_tx_fetch
   end
 
   // ------------------------------------------------------------ the push window
-  logic [NumTx-1:0][PushWindowSlots-1:0] armed;  // Complete, and covered by a doorbell.
-
-  logic                   db_tail, db_av, push;
-  logic [TxW-1:0]         db_ctx;
-  logic [15:0]            db_step;
-  logic [TxW+PushW-1:0]   push_slot;
-  logic [Words-1:0]       copy_ready;
-  assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive[db_ctx];
-  assign push_slot = {db_ctx, db_i.offset[WordW+3 +: PushW]};
-
-  // Read as the configuration is: the slot that is fetched next.
-  tx_desc_t             copy;
-  logic [511:0]         copy_raw;
-  logic [Words-1:0]     unused_copy_error;
-  logic [TxW+PushW-1:0] copy_raddr;
-  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, requested[cfg_raddr][PushW-1:0]};
-  for (genvar w = 0; w < Words; w++) begin : gen_words
-    heddle_mem #(
-      .Width(64),
-      .Depth(Copies),
-      .Init (1'b0),
-      .Coherent(1'b0)   // A copy that is written in the cycle of its read is not used.
-    ) u_word (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .wen_i  (push && push_i.words[w]),
-      .waddr_i(push_slot),
-      .wdata_i(push_i.data[64*w +: 64]),
-      .raddr_i(copy_raddr),
-      .rdata_o(copy_raw[64*w +: 64]),
-      .error_o(unused_copy_error[w]),
-      .ready_o(copy_ready[w])
-    );
-  end
-  assign copy = tx_desc_t'(copy_raw);
-
-  // The copy of a descriptor stands for extension slots with payload too: they are
-  // read where they are needed, or kept (`put_*`). That it is one and no payload
-  // itself is known when all preceding slots have left.
-  logic        f1_copy_ext;
-  logic [PushWindowSlots-1:0] f1_armed;
-  assign f1_armed = armed[f1_ctx_q];
-  logic [3:0]  f1_copy_count;
-  assign f1_copy = f1_valid_q && f1_look && f1_armed[f1_asked[PushW-1:0]] &&
-                   copy.position == f1_asked && f1_alone_q;
-  assign f1_copy_ext   = (copy.flags & TxFlagInlineExt) != '0 && copy.ext_slots <= 8'd3 &&
-                         f1_done_q == f1_asked &&
-                         16'd1 + 16'(copy.ext_slots) <= f1_ahead &&
-                         4'd1 + 4'(copy.ext_slots[1:0]) <= f1_to_end;
-  assign f1_copy_count = f1_copy_ext ? 4'd1 + copy.ext_slots[3:0] : 4'd1;
-
-  // ------------------------------------------------------- payload that was pushed
-  // Its slots are read one after the other, following the copy of their descriptor; meanwhile nothing else is chosen
-  // from the window. A word that its context pushes meanwhile may be one of them.
-  logic             c_begin, c_read, c_last_q;
-  logic             c_busy_d, c_busy_q;
-  logic             c_row_q;             // Such a slot was read.
-  logic             c_ok_d, c_ok_q;
-  logic [TxW-1:0]   c_ctx_q;
-  logic [PushW-1:0] c_at_d, c_at_q;      // Slot of the window.
-  logic [1:0]       c_left_d, c_left_q;  // Slots to read.
+  logic             db_tail, db_av, push;
+  logic [TxW-1:0]   db_ctx;
+  logic [15:0]      db_step;
+  logic             copies_busy, copies_ready, f1_copy_ext;
+  logic [3:0]       f1_copy_count, f1_passed;
+  tx_desc_t         copy;
   logic [NumTx-1:0] pushed_d, pushed_q;  // The next operation's payload was pushed.
-  logic [3:1]       c_armed;             // The slots after the descriptor that are there, or not needed.
-  logic [3:1][PushW-1:0] c_place;
-  always_comb begin
-    for (int unsigned i = 1; i <= 3; i++) begin
-      c_place[i] = f1_asked[PushW-1:0] + PushW'(i);
-      c_armed[i]  = f1_armed[c_place[i]] || 32'(copy.ext_slots[1:0]) < i;
-    end
-  end
-  assign f1_look  = !c_busy_q;
-  assign c_begin  = f1_copy && f1_copy_ext && copy.ext_slots[1:0] != '0 && (&c_armed);
-  assign c_busy_d = c_begin || (c_busy_q && c_left_q != '0);
-  assign c_at_d   = c_begin ? f1_asked[PushW-1:0] + 1'b1 : c_at_q + 1'b1;
-  assign c_left_d = c_begin ? copy.ext_slots[1:0] : c_left_q - 2'(c_left_q != '0);
-  assign c_read   = c_busy_q && c_left_q != '0;
-  assign c_ok_d   = (c_begin || c_ok_q) && !(push && db_ctx == (c_begin ? f1_ctx_q : c_ctx_q));
+  assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive[db_ctx];
+  assign f1_look   = !copies_busy;
+  assign f1_passed = f1_copy ? f1_copy_count : f1_count;
+  heddle_tx_copies u_copies (
+    .clk_i, .rst_ni,
+    .clear_i(tbl_write), .clear_ctx_i(tbl_ctx),
+    .push_i(push), .push_ctx_i(db_ctx), .push_slot_i(db_i.offset[WordW+3 +: PushW]), .push_words_i(push_i.words),
+    .push_data_i(push_i.data), .tail_i(db_tail), .tail_slot_i(tail[db_ctx][PushW-1:0]), .tail_step_i(db_step),
+    .read_ctx_i(cfg_raddr), .read_slot_i(requested[cfg_raddr][PushW-1:0]),
+    .valid_i(f1_valid_q), .ctx_i(f1_ctx_q), .position_i(f1_asked), .alone_i(f1_alone_q),
+    .next_i(f1_done_q == f1_asked), .ahead_i(f1_ahead), .to_end_i(f1_to_end),
+    .copy_o(f1_copy), .desc_o(copy), .extended_o(f1_copy_ext), .count_o(f1_copy_count),
+    .passes_i(f1_go || f1_copy), .passed_i(f1_passed), .busy_o(copies_busy),
+    .put_begin_o, .put_valid_o, .put_last_o, .put_ok_o, .put_o, .ready_o(copies_ready)
+  );
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
       pushed_d[i] = pushed_q[i] && !(s1_left && !s1_again_q && s1_ctx_q == TxW'(i));
-      if (c_begin && f1_ctx_q == TxW'(i))   pushed_d[i] = 1'b1;
-      if (tbl_write && tbl_ctx == TxW'(i)) pushed_d[i] = 1'b0;
+      if (put_begin_o && f1_ctx_q == TxW'(i)) pushed_d[i] = 1'b1;
+      if (tbl_write && tbl_ctx == TxW'(i))    pushed_d[i] = 1'b0;
     end
   end
-
-  assign put_begin_o = c_begin;
-  assign put_valid_o = c_row_q;
-  assign put_last_o  = c_last_q;
-  assign put_ok_o    = c_ok_q;
-  assign put_o       = copy_raw;
-
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      c_busy_q <= 1'b0;
-      c_row_q  <= 1'b0;
-      pushed_q <= '0;
-    end else begin
-      c_busy_q <= c_busy_d;
-      c_row_q  <= c_read;
-      pushed_q <= pushed_d;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (c_begin) c_ctx_q <= f1_ctx_q;
-    c_at_q   <= c_at_d;
-    c_left_q <= c_left_d;
-    c_last_q <= c_left_q == 2'd1;
-    c_ok_q   <= c_ok_d;
-  end
-
-  // Slots that leave the window's reach, and those that a doorbell covers. One that
-  // covers more than the window may have mixed words of two slots in one place.
-  logic [3:0]                            f1_passed, passed_q;
-  logic                                  passes_q;
-  logic [TxW-1:0]                        passed_ctx_q;
-  logic [PushW-1:0]                      passed_at_q;
-  logic [PushWindowSlots-1:0]            passed, covered;
-  logic [PushWindowSlots-1:0][PushW-1:0] ahead_asked, ahead_tail;
-  assign f1_passed = f1_copy ? f1_copy_count : f1_count;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) passes_q <= 1'b0;
-    else         passes_q <= f1_go || f1_copy;
-  end
-  always_ff @(posedge clk_i) begin
-    passed_q     <= f1_passed;
-    passed_ctx_q <= f1_ctx_q;
-    passed_at_q  <= f1_asked[PushW-1:0];
-  end
-  always_comb begin
-    for (int unsigned i = 0; i < PushWindowSlots; i++) begin
-      ahead_asked[i] = PushW'(i) - passed_at_q;
-      ahead_tail[i]  = PushW'(i) - tail[db_ctx][PushW-1:0];
-      passed[i]      = passes_q && ahead_asked[i] < passed_q;
-      covered[i]     = 16'(ahead_tail[i]) < db_step && db_step <= 16'(PushWindowSlots);
-    end
-  end
-
-  for (genvar i = 0; i < NumTx; i++) begin : gen_window
-    heddle_tx_window u_window (
-      .clk_i, .rst_ni, .clear_i(tbl_write && tbl_ctx == TxW'(i)),
-      .push_i(push && db_ctx == TxW'(i)), .push_slot_i(push_slot[PushW-1:0]), .push_words_i(push_i.words),
-      .tail_i(db_tail && db_ctx == TxW'(i)), .covered_i(covered),
-      .passed_i(passed_ctx_q == TxW'(i) ? passed : '0), .armed_o(armed[i])
-    );
+    if (!rst_ni) pushed_q <= '0;
+    else         pushed_q <= pushed_d;
   end
 
   // ------------------------------------------------------------------- requests
@@ -502,7 +389,7 @@ module heddle_tx_fetch
   logic             shared_ok;
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
-  logic             desc_ready, emit_cfg_ready, check_ready;
+  logic             slots_ready, emit_cfg_ready;
   tx_desc_t         desc;        // In later cycles, that of the first.
   logic [511:0]     ring_raw, slot_raw;  // Read: a descriptor, or its segments.
   tx_ctx_cfg_t      s1_cfg;
@@ -552,80 +439,22 @@ module heddle_tx_fetch
     if (f1_copy_ext) copy_numbered.local_iova = put_tag_i;
   end
 
-  heddle_mem #(
-    .Width(512),
-    .Depth(NumTx * Slots),
-    .Init (1'b0),
-    .Coherent(1'b0)   // A slot is read a cycle after it arrived at the earliest.
-  ) u_desc (
-    .clk_i  (clk_i),
-    .rst_ni (rst_ni),
-    .wen_i  (arrives),
-    .waddr_i({arrival_ctx, arrival_position[SlotW-1:0]}),
-    .wdata_i(f1_copy ? copy_numbered : word),
-    .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done[s0_ctx][SlotW-1:0]}),
-    .rdata_o(ring_raw),
-    .error_o(unused_desc_error),
-    .ready_o(desc_ready)
+  logic           arrives, checking;
+  logic [TxW-1:0] arrival_ctx;
+  assign arrives     = f1_copy || (word_take && rec_same);
+  assign arrival_ctx = f1_copy ? f1_ctx_q : rec.ctx;
+  heddle_tx_slots u_slots (
+    .clk_i, .rst_ni,
+    .arrives_i(arrives), .ctx_i(arrival_ctx), .position_i(f1_copy ? f1_asked : rec.position + 16'(word_q)),
+    .mask_i(mask[arrival_ctx]), .desc_i(f1_copy ? copy : tx_desc_t'(word)), .slot_i(f1_copy ? copy_numbered : word),
+    .checking_o(checking), .done_i(done), .read_ctx_i(s0_ctx), .next_i(s1_seek), .next_ctx_i(s1_ctx_q), .next_slot_i(s1_next),
+    .slot_o(ring_raw), .check_o(ring_check), .ready_o(slots_ready)
   );
-
-  // A descriptor is checked in the cycle after it arrived, so that the check is there when it is read: from the memory,
-  // or from the register beside it, if it was written in the cycle of the read.
-  logic             arrives, arrived_q, check_beside_d, check_beside_q;
-  logic [TxW-1:0]   arrival_ctx, arrived_ctx_q;
-  logic [15:0]      arrival_position, arrived_position_q, arrived_mask_q;
-  logic [NumTx-1:0] check_beside;
-  logic             unused_check_error, arrived_fits, again_fits;
-  tx_desc_t         arrived_desc_q;
-  tx_desc_check_t        arrived_check, written_q, ring_check, again_check, again_check_q, kept_check_q, check;
-  logic [$bits(tx_desc_check_t)-1:0] read_check;
-  assign arrives          = f1_copy || (word_take && rec_same);
-  assign arrival_ctx      = f1_copy ? f1_ctx_q : rec.ctx;
-  assign arrival_position = f1_copy ? f1_asked : rec.position + 16'(word_q);
-  assign arrived_fits     = (arrived_position_q & arrived_mask_q) + 16'(arrived_desc_q.ext_slots) <= arrived_mask_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) arrived_q <= 1'b0;
-    else         arrived_q <= arrives;
-  end
-  always_ff @(posedge clk_i) begin
-    arrived_ctx_q      <= arrival_ctx;
-    arrived_position_q <= arrival_position;
-    arrived_mask_q     <= mask[arrival_ctx];
-    arrived_desc_q     <= f1_copy ? copy : tx_desc_t'(word);
-    written_q          <= arrived_check;
-    check_beside_q     <= check_beside_d;
-    again_check_q      <= again_check;
-  end
-  heddle_tx_check u_arrived_check (
-    .desc_i(arrived_desc_q), .position_i(arrived_position_q), .fits_i(arrived_fits), .whole_i(1'b0), .failed_i(1'b0),
-    .check_o(arrived_check)
-  );
-  heddle_mem #(
-    .Width($bits(tx_desc_check_t)),
-    .Depth(NumTx * Slots),
-    .Init (1'b0),
-    .Coherent(1'b0)
-  ) u_check (
-    .clk_i  (clk_i),
-    .rst_ni (rst_ni),
-    .wen_i  (arrived_q),
-    .waddr_i({arrived_ctx_q, arrived_position_q[SlotW-1:0]}),
-    .wdata_i(arrived_check),
-    .raddr_i({s0_ctx, done[s0_ctx][SlotW-1:0]}),
-    .rdata_o(read_check),
-    .error_o(unused_check_error),
-    .ready_o(check_ready)
-  );
-  always_comb begin
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      check_beside[i] = arrived_q && arrived_ctx_q == TxW'(i) && arrived_position_q[SlotW-1:0] == done[i][SlotW-1:0];
-    end
-  end
-  assign check_beside_d = check_beside[s0_ctx];
-  assign ring_check     = check_beside_q ? written_q : tx_desc_check_t'(read_check);
 
   // One that waited is checked while it is offered. In the spill area it has the slots that it had in the ring.
-  tx_desc_t again_desc;
+  tx_desc_t       again_desc;
+  logic           again_fits;
+  tx_desc_check_t ring_check, again_check, again_check_q, kept_check_q, check;
   assign again_desc = again_i.data[0];
   assign again_fits = 8'(again_i.info.slots) == 8'd1 + again_desc.ext_slots;
   heddle_tx_check u_again_check (
@@ -657,46 +486,23 @@ module heddle_tx_fetch
   logic        s1_later;
   tx_desc_t    s1_desc_q;
   logic [SlotW-1:0] s1_next;
-  logic [LocalSegments-1:0][63:0] segment_iova;
-  logic [LocalSegments-1:0][31:0] segment_length, segment_rsvd;
   logic        segments_ok, segments_ok_q;
-  logic [33:0] segment_sum;
   assign s1_later = s1_read_q || s1_second_q;
   assign slot_raw = s1_again_q ? again_i.data[s1_later] : ring_raw;
   assign desc     = s1_later ? s1_desc_q : tx_desc_t'(slot_raw);
-  for (genvar i = 0; i < int'(LocalSegments); i++) begin : gen_segment
-    tx_segment_t one;
-    assign one               = slot_raw[i*$bits(tx_segment_t) +: $bits(tx_segment_t)];
-    assign segment_iova[i]   = one.iova;
-    assign segment_length[i] = one.length;
-    assign segment_rsvd[i]   = one.rsvd0;
-  end
   assign s1_next = s1_position_q[SlotW-1:0] + 1'b1;
   assign s1_seek = s1_read_q || (s1_found && !s1_second_q && check.segmented && !s1_dropped && !s1_wait);
-  always_comb begin
-    segments_ok = 1'b1;
-    segment_sum = '0;
-    for (int unsigned i = 0; i < LocalSegments; i++) begin
-      segment_sum = segment_sum + 34'(segment_length[i]);
-      if (segment_rsvd[i] != '0) segments_ok = 1'b0;
-      if (i >= 32'(desc.segments) && (segment_iova[i] != '0 || segment_length[i] != '0)) begin
-        segments_ok = 1'b0;
-      end
-    end
-    if (segment_sum != 34'(desc.length)) segments_ok = 1'b0;
-  end
 
   // ------------------------------------------------------------ check and leave
   logic [15:0] s1_position_q, s1_slot_q;
   logic [2:0]  s1_slots;
   logic        s1_failed_q, s1_overrun_q;
-  logic        s1_ext, s1_inline;
+  logic        s1_ext;
   logic        s1_unread, s1_spoiled;  // Its read, or one before it, failed.
   logic        s1_dropped;             // Whatever it is, it does nothing.
   logic        position_ok;
   logic        s1_go, s1_wait, s1_bad, s1_fence, s1_more, s1_joins, s1_unnumbered, s1_found, s1_clear;
   status_e     s1_status;
-  logic [63:0] s1_addr;
 
   always_ff @(posedge clk_i) begin
     if (!s1_seek) begin
@@ -706,9 +512,7 @@ module heddle_tx_fetch
       s1_overrun_q  <= overrun[s0_ctx];
     end
   end
-  assign s1_addr     = (s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) + {42'b0, s1_slot_q, 6'b0};
   assign s1_ext      = (desc.flags & TxFlagInlineExt) != '0;
-  assign s1_inline   = (desc.flags & TxFlagInline) != '0;
   assign s1_unread   = !s1_again_q && unread[s1_ctx_q];
   assign s1_spoiled  = !s1_again_q && spoiled[s1_ctx_q];
   assign s1_dropped  = !s1_again_q && (s1_failed_q || s1_overrun_q || spoiled[s1_ctx_q]);
@@ -759,7 +563,7 @@ module heddle_tx_fetch
     keep_data_o.group    = {s1_joins, group[s1_ctx_q], members[s1_ctx_q]};
   end
   assign keep_o        = s1_pass;
-  assign look_flow_o   = flow_at(s1_ctx_q, position_ok ? check.hash : '0, out.rud);
+  assign look_flow_o   = flow_at(s1_ctx_q, position_ok ? check.hash : '0, s1_operation.rud);
   assign take_o        = s1_go;
   assign forget_o      = tbl_write;
   assign forget_ctx_o  = tbl_ctx;
@@ -767,65 +571,20 @@ module heddle_tx_fetch
   assign again_taken_o = s1_go && s1_again_q;
   assign again_holds_o = s1_status == StatusOk && s1_ext && desc.length != '0;
 
-  // Whether the operation's class needs no order.
-  logic unordered;
+  tx_op_t s1_operation;
+  heddle_tx_operation u_operation (
+    .ctx_i(s1_ctx_q), .gen_i(gen[s1_ctx_q]), .cfg_i(s1_cfg), .cq_gen_i(cq_gen_i[s1_cfg.cq[CqW-1:0]]),
+    .position_i(s1_position_q), .slots_i(!s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0),
+    .group_i(s1_again_q ? again_i.info.group : {s1_joins, group[s1_ctx_q], members[s1_ctx_q]}),
+    .desc_i(desc), .position_ok_i(position_ok), .status_i(s1_status),
+    .addr_i((s1_again_q && !again_i.holds ? s1_cfg.spill_base : s1_cfg.ring_base) + {42'b0, s1_slot_q, 6'b0}),
+    .ext_kept_i(!s1_again_q || again_holds_o), .pushed_i(pushed_q[s1_ctx_q] && !s1_again_q),
+    .segments_i(slot_raw), .segmented_i(s1_second_q), .segments_ok_o(segments_ok), .op_o(s1_operation)
+  );
   always_comb begin
-    unique case (desc.opcode)
-      OpcodeSend, OpcodeTaggedSend: unordered = (s1_cfg.ordered & OrderClassSend) == '0;
-      OpcodeWrite:                  unordered = (s1_cfg.ordered & OrderClassWrite) == '0;
-      OpcodeRead:                   unordered = (s1_cfg.ordered & OrderClassRead) == '0;
-      default:                      unordered = 1'b0;
-    endcase
-  end
-
-  always_comb begin
-    out = '0;
-    if (s1_valid_q) begin
-      out.ctx        = s1_ctx_q;
-      out.gen        = gen[s1_ctx_q];
-      out.owner      = s1_cfg.function_;
-      out.cq         = s1_cfg.cq[CqW-1:0];
-      out.cq_gen     = cq_gen_i[s1_cfg.cq[CqW-1:0]];
-      out.position   = s1_position_q;
-      out.slots      = !s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0;
-      out.opcode     = OpcodeNop;
-      out.status     = s1_status;
-      out.job_id     = s1_cfg.job_id[23:0];
-      out.source_pid = s1_cfg.source_pid[11:0];
-      out.source_ri  = s1_cfg.source_ri[11:0];
-      out.rel        = (s1_cfg.flags & TxCtxFlagRelative) != '0;
-      out.dscp       = s1_cfg.traffic_class[5:0];
-      out.rud        = position_ok && unordered;
-      if (position_ok) begin
-        out.opcode        = desc.opcode;
-        out.flags         = desc.flags;
-        // Its room was given back.
-        if (s1_again_q && !again_holds_o) out.flags = desc.flags & ~TxFlagInlineExt;
-        out.peer          = desc.peer;
-        out.rx_index      = desc.rx_index;
-        out.length        = desc.length;
-        out.op_context    = desc.op_context;
-        out.header_data   = desc.header_data;
-        out.match_bits    = desc.match_bits;
-        out.remote_offset = desc.remote_offset;
-        out.inline_data   = !s1_ext ? desc[511:8*InlineOffset] :
-                            pushed_q[s1_ctx_q] && !s1_again_q ? 128'(desc.local_iova) : '0;
-        out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
-                            s1_ext ? s1_addr + 64'(DescBytes) :
-                            s1_second_q ? segment_iova[0] : desc.local_iova;
-      end
-      out.segmented = s1_second_q && s1_status == StatusOk;
-      for (int unsigned i = 0; i < LocalSegments; i++) begin
-        out.lengths[i] = out.segmented ? segment_length[i] : '0;
-      end
-      for (int unsigned i = 1; i < LocalSegments; i++) begin
-        out.more_iova[i-1] = out.segmented ? segment_iova[i] : '0;
-      end
-      out.group.valid   = s1_joins;
-      out.group.number  = group[s1_ctx_q];
-      out.group.members = members[s1_ctx_q];
-      if (s1_again_q) out.group = again_i.info.group;
-    end else begin
+    out = s1_operation;
+    if (!s1_valid_q) begin
+      out       = '0;
       out.token = 1'b1;
       out.ctx   = rec.ctx;
       out.gen   = rec.gen;
@@ -906,7 +665,7 @@ module heddle_tx_fetch
   // --------------------------------------------------------------- table state
   // While slots of the context are being copied, others go on.
   assign hold      = tbl_valid_i && tbl_q != TblDrain && !(tbl_q == TblToken && busy_i[tbl_ctx]);
-  assign quiet     = !f1_valid_q && !c_busy_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
+  assign quiet     = !f1_valid_q && !copies_busy && !s1_valid_q && cfg_ready && emit_cfg_ready;
   assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
                      tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumTx;
   always_comb begin
@@ -941,9 +700,9 @@ module heddle_tx_fetch
     stat_o[StatisticTxPushed[5:0]]         = f1_copy;
   end
 
-  assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !c_busy_q && !rd_valid_q &&
-                  !rec_valid && !s0_valid && waiting == '0 && !arrived_q && number_next == '0 && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
-                  desc_ready && check_ready && emit_cfg_ready;
+  assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !copies_busy && !rd_valid_q &&
+                  !rec_valid && !s0_valid && waiting == '0 && !checking && number_next == '0 && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  slots_ready && emit_cfg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -981,13 +740,13 @@ module heddle_tx_fetch
       s1_desc_q    <= desc;
       kept_check_q <= check;
     end
+    again_check_q <= again_check;
     segments_ok_q <= segments_ok;
   end
 
   logic unused;
-  assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, copy, copy_ready,
-                    unused_copy_error, unused_cfg_error,
-                    unused_desc_error, unused_emit_error, unused_check_error};
+  assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, copy, copies_ready,
+                    unused_cfg_error, unused_emit_error};
 
   `HEDDLE_ASSERT(BufferRoom_A, f1_go |-> f1_count != '0 && f1_asked + 16'(f1_count) - done[f1_ctx_q] <= 16'(Slots))
   `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)

@@ -5,6 +5,9 @@ package heddle_tx_fetch_pkg;
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
 
+  localparam int unsigned HeldSlots = 128;  // Descriptors a context may hold or await.
+  localparam int unsigned HeldSlotW = $clog2(HeldSlots);
+
   localparam int unsigned HaveW = 3;  // Slots counted ahead of a context's next operation: more than one may have.
 
   // The checks of a descriptor by its own slot.
