@@ -2,8 +2,10 @@
 // Two senders and a receiver behind a narrow line, with and without NSCC.
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/seed.h"
@@ -127,10 +129,15 @@ INSTANTIATE_TEST_SUITE_P(Mode, NicCongestionTest, testing::Bool(),
                          });
 
 TEST_P(NicCongestionTest, NsccKeepsTheQueueShortAndTheSendersEqual) {
-  std::array<Outcome, kOffsets.size()> with;
+  // The shares of RUD follow single cycles (a loss cuts the window), those of
+  // ROD do not.
+  std::vector<Outcome> with(GetParam() ? 1 : kOffsets.size());
   uint64_t least = 0;
   for (size_t run = 0; run < with.size(); ++run) {
     with[run] = Run(true, kLimit, kOffsets[run]);
+    std::printf("offset %llu: the slower sender has %llu of %u\n",
+                static_cast<unsigned long long>(kOffsets[run]),
+                static_cast<unsigned long long>(with[run].least), kMessages);
     least += with[run].least;
   }
   const Outcome without = Run(false, with[0].cycles);
