@@ -269,7 +269,8 @@ bool FakeFabric::Step() {
 }
 
 void FakeFabric::Drop(size_t node) {
-  for (auto& pdc : pdcs_) {
+  for (size_t i = 0; i < pdcs_.size(); ++i) {  // One may be added meanwhile.
+    Pdc* const pdc = pdcs_[i].get();
     if (pdc->from != node) {
       continue;
     }
