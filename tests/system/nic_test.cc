@@ -603,7 +603,8 @@ TEST_F(NicTest, PeerThatDiesInsideAMessageEndsItsReceive) {
   EXPECT_EQ(ended->status, Status::kInitiatorError);
   EXPECT_GT(ended->length, 0U);
   EXPECT_LT(ended->length, kLength);
-  EXPECT_GE(world.cycle() - silent, 2 * kDead);
+  // dead_ticks are whole ticks.
+  EXPECT_GE(world.cycle() - silent, 2 * (kDead - contract::kTickCycles));
   EXPECT_LE(world.cycle() - silent, 3 * kDead + kDead / 10);
 }
 

@@ -3,7 +3,8 @@
 //
 // Positions: free-running counts of slots, tail >= requested >= fetched >= done.
 // Groups:    operations of several descriptors have a number each; the next one that is free is found one a cycle.
-// Choice:    `offer_o` may be two cycles old; what its operation needs is true one cycle after it was chosen, when it is looked at.
+// Choice:    `offer_o` may be two cycles old. `unread_o`, `spoiled_o`, `have_o` and `group_busy_o` are a cycle old: right when
+//            the operation is looked at, a cycle after it was chosen, since none before it is on its way then.
 
 `include "heddle_assert.svh"
 
@@ -64,14 +65,14 @@ module heddle_tx_context
   output logic [15:0]        done_o,           // Left as operations.
   output logic [ShareW-1:0]  used_o,           // Messages in the table.
   output logic               offer_o,          // The next operation may be one that leaves.
-  output logic               waiting_o,        // It is not offered yet, or something changed.
-  output logic [HaveW-1:0]   have_o,           // Slots that arrived, from it on; no more than counted.
+  output logic               waiting_o,        // It is there and nothing holds it: it is offered, or will be.
+  output logic [HaveW-1:0]   have_o,           // Slots that arrived, from it on; MaxHave or more.
   output logic               some_o,           // An operation of the context has not ended, or waits in a list.
   output logic               chain_o,          // The next one continues the operation of the one before.
   output logic [GroupW-1:0]  group_o,          // Group that is open, or comes next.
   output logic [MemberW-1:0] members_o,
-  output logic               group_busy_o,     // No group is free for the one that comes next,
-  output logic               group_moves_o,    // or it was not looked for yet.
+  output logic               group_busy_o,     // The group that comes next has not ended,
+  output logic               group_moves_o,    // but another one is free.
   output logic [3:0]         log2_o,           // Size of the ring,
   output logic [15:0]        mask_o,           // and the bits of a position that name a slot.
   output logic [CqW-1:0]     cq_o,

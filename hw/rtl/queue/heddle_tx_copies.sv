@@ -8,6 +8,8 @@
 // Payload:    its slots are read one after the other, following the copy of their descriptor; `busy_o` meanwhile. A word that
 //             the context pushes meanwhile may be one of them: `put_ok_o` is low then.
 
+`include "heddle_assert.svh"
+
 module heddle_tx_copies
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
@@ -157,4 +159,7 @@ module heddle_tx_copies
 
   logic unused_bits;
   assign unused_bits = ^{unused_error, desc_o};
+
+  `HEDDLE_ASSERT(WholeWhenRead_A, copy_o || (put_valid_o && put_ok_o) |->
+                 !$past(push_i && {push_ctx_i, push_slot_i} == raddr))
 endmodule

@@ -238,14 +238,14 @@ module heddle_tx_fetch
 
   // Positions of the context that was chosen, as they were a cycle ago: of what is published, and of what has left, there
   // may be more.
-  logic [15:0] f1_asked, f1_mask, f1_tail_q, f1_done_q;
+  logic [15:0] f1_requested_q, f1_mask_q, f1_tail_q, f1_done_q;
   logic        f1_alone_q;  // Nothing of it is being read, nothing failed.
   always_ff @(posedge clk_i) begin
-    f1_asked   <= requested[f1_ctx_d];
-    f1_mask    <= mask[f1_ctx_d];
-    f1_tail_q  <= tail[f1_ctx_d];
-    f1_done_q  <= done[f1_ctx_d];
-    f1_alone_q <= alone[f1_ctx_d];
+    f1_requested_q <= requested[f1_ctx_d];
+    f1_mask_q      <= mask[f1_ctx_d];
+    f1_tail_q      <= tail[f1_ctx_d];
+    f1_done_q      <= done[f1_ctx_d];
+    f1_alone_q     <= alone[f1_ctx_d];
   end
 
   // Length of the read: not beyond what is published, ring end or 512 bytes. A context is chosen when it has room for the longest.
@@ -258,10 +258,10 @@ module heddle_tx_fetch
   logic [3:0]  f1_to_end, f1_to_line, f1_count;
   logic [Burst-1:0] f1_descriptors;
   always_comb begin
-    f1_slot    = f1_asked & f1_mask;
-    f1_to_end  = (f1_slot ^ f1_mask) >> 3 == '0 ? {1'b0, f1_mask[2:0] ^ f1_slot[2:0]} + 4'd1 : 4'(Burst);
+    f1_slot    = f1_requested_q & f1_mask_q;
+    f1_to_end  = (f1_slot ^ f1_mask_q) >> 3 == '0 ? {1'b0, f1_mask_q[2:0] ^ f1_slot[2:0]} + 4'd1 : 4'(Burst);
     f1_addr    = f1_cfg.ring_base + {42'b0, f1_slot, 6'b0};
-    f1_ahead   = f1_tail_q - f1_asked;
+    f1_ahead   = f1_tail_q - f1_requested_q;
     f1_to_line = 4'd8 - {1'b0, f1_addr[8:6]};
     f1_descriptors = descriptors(f1_ahead) & descriptors(16'(f1_to_end)) & descriptors(16'(f1_to_line));
     f1_count   = '0;
@@ -287,8 +287,8 @@ module heddle_tx_fetch
     .push_i(push), .push_ctx_i(db_ctx), .push_slot_i(db_i.offset[WordW+3 +: PushW]), .push_words_i(push_i.words),
     .push_data_i(push_i.data), .tail_i(db_tail), .tail_slot_i(tail[db_ctx][PushW-1:0]), .tail_step_i(db_step),
     .read_ctx_i(cfg_raddr), .read_slot_i(requested[cfg_raddr][PushW-1:0]),
-    .valid_i(f1_valid_q), .ctx_i(f1_ctx_q), .position_i(f1_asked), .alone_i(f1_alone_q),
-    .next_i(f1_done_q == f1_asked), .ahead_i(f1_ahead), .to_end_i(f1_to_end),
+    .valid_i(f1_valid_q), .ctx_i(f1_ctx_q), .position_i(f1_requested_q), .alone_i(f1_alone_q),
+    .next_i(f1_done_q == f1_requested_q), .ahead_i(f1_ahead), .to_end_i(f1_to_end),
     .copy_o(f1_copy), .desc_o(copy), .extended_o(f1_copy_ext), .count_o(f1_copy_count),
     .passes_i(f1_go || f1_copy), .passed_i(f1_passed), .busy_o(copies_busy),
     .put_begin_o, .put_valid_o, .put_last_o, .put_ok_o, .put_o, .ready_o(copies_ready)
@@ -332,7 +332,7 @@ module heddle_tx_fetch
   assign rec_in_ctx      = f1_valid_q ? f1_ctx_q : tbl_ctx;
   assign rec_in.ctx      = rec_in_ctx;
   assign rec_in.gen      = gen[rec_in_ctx];
-  assign rec_in.position = f1_asked;
+  assign rec_in.position = f1_requested_q;
   assign rec_in.count    = f1_count;
 
   heddle_fifo #(
@@ -439,13 +439,17 @@ module heddle_tx_fetch
     if (f1_copy_ext) copy_numbered.local_iova = put_tag_i;
   end
 
-  logic           arrives, checking;
-  logic [TxW-1:0] arrival_ctx;
-  assign arrives     = f1_copy || (word_take && rec_same);
-  assign arrival_ctx = f1_copy ? f1_ctx_q : rec.ctx;
+  logic             arrives, checking;
+  logic [TxW-1:0]   arrival_ctx;
+  logic [15:0]      arrival_position;
+  logic [SlotW-1:0] arrival_slot;
+  assign arrives          = f1_copy || (word_take && rec_same);
+  assign arrival_ctx      = f1_copy ? f1_ctx_q : rec.ctx;
+  assign arrival_position = f1_copy ? f1_requested_q : rec.position + 16'(word_q);
+  assign arrival_slot     = arrival_position[SlotW-1:0];
   heddle_tx_slots u_slots (
     .clk_i, .rst_ni,
-    .arrives_i(arrives), .ctx_i(arrival_ctx), .position_i(f1_copy ? f1_asked : rec.position + 16'(word_q)),
+    .arrives_i(arrives), .ctx_i(arrival_ctx), .position_i(arrival_position),
     .mask_i(mask[arrival_ctx]), .desc_i(f1_copy ? copy : tx_desc_t'(word)), .slot_i(f1_copy ? copy_numbered : word),
     .checking_o(checking), .done_i(done), .read_ctx_i(s0_ctx), .next_i(s1_seek), .next_ctx_i(s1_ctx_q), .next_slot_i(s1_next),
     .slot_o(ring_raw), .check_o(ring_check), .ready_o(slots_ready)
@@ -631,7 +635,7 @@ module heddle_tx_fetch
       .clk_i, .rst_ni,
       .table_i(tbl_write && tbl_ctx == TxW'(i)), .cfg_i(tbl_cfg),
       .tail_i(db_tail && db_ctx == TxW'(i)), .tail_at_i(db_i.data[15:0]),
-      .request_i(f1_go && f1_here), .request_at_i(f1_asked + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
+      .request_i(f1_go && f1_here), .request_at_i(f1_requested_q + 16'(f1_passed)), .copy_i(f1_copy && f1_here),
       .fetch_i(commit && rec.ctx == TxW'(i)), .fetch_at_i(rec.position), .fetched_at_i(rec.position + 16'(rec.count)),
       .fetch_error_i(word_error),
       .look_i(s1_found && s1_here && !s1_again_q), .look_slots_i(s1_slots),
@@ -748,7 +752,12 @@ module heddle_tx_fetch
   assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, copy, copies_ready,
                     unused_cfg_error, unused_emit_error};
 
-  `HEDDLE_ASSERT(BufferRoom_A, f1_go |-> f1_count != '0 && f1_asked + 16'(f1_count) - done[f1_ctx_q] <= 16'(Slots))
+  // Memories without coherence.
+  `HEDDLE_ASSERT(NothingChosenAtWrite_A, tbl_write |-> !f0_take && !s0_take && !again_take && !s1_valid_q && !f1_valid_q)
+  `HEDDLE_ASSERT(ReadAfterItArrived_A, s1_found && !s1_again_q && !s1_second_q |->
+                 !$past(arrives && arrival_ctx == (s1_seek ? s1_ctx_q : s0_ctx) &&
+                        arrival_slot == (s1_seek ? s1_next : done[s0_ctx][SlotW-1:0])))
+  `HEDDLE_ASSERT(BufferRoom_A, f1_go |-> f1_count != '0 && f1_requested_q + 16'(f1_count) - done[f1_ctx_q] <= 16'(Slots))
   `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)
   `HEDDLE_ASSERT(OrderedOffer_A, op_valid_o && !op_ready_i |=> op_valid_o && $stable(op_o))
   `HEDDLE_ASSERT(CreditTaken_A, credit_take_o |-> credit_ok_i[credit_cq_o])

@@ -8,7 +8,7 @@ package heddle_tx_fetch_pkg;
   localparam int unsigned HeldSlots = 128;  // Descriptors a context may hold or await.
   localparam int unsigned HeldSlotW = $clog2(HeldSlots);
 
-  localparam int unsigned HaveW = 3;  // Slots counted ahead of a context's next operation: more than one may have.
+  localparam int unsigned HaveW = 3;  // Counts the slots that arrived from a context's next operation on, up to more than one has.
 
   // The checks of a descriptor by its own slot.
   typedef struct packed {

@@ -5,6 +5,7 @@
 // of a context that is gone is marked, and takes nothing of what has its generation later. Packets pass
 // meanwhile: what was looked up before is decided first, and those that wait have the time between two marks.
 //
+// Open:    messages that have not ended are counted, for the deadline of heddle_accept.
 // Latency: a PDC, or a message of the table, is judged in two cycles.
 
 `include "heddle_assert.svh"
