@@ -129,7 +129,7 @@ module heddle_nic
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
-  localparam logic [31:0] Datapath = {16'd8192, 16'(DataW)};
+  localparam logic [31:0] Datapath = {16'(MaxPayload), 16'(DataW)};
   localparam logic [31:0] RegionLimits = {8'd0, 8'(NumCounter), 16'(NumRegion)};
 
   localparam int unsigned ReqW = $bits(dma_req_t);

@@ -62,6 +62,7 @@ package heddle_pkg;
   localparam int unsigned SpillAreaLog2 = 10;  // Slots of each.
   localparam int unsigned SpillAreaW    = $clog2(SpillAreas);
   localparam int unsigned SpillRowW     = SpillAreaW + SpillAreaLog2;
+  localparam int unsigned MaxPayload = 8192;  // Largest payload MTU.
   localparam int unsigned NumPushed = 32;  // Payloads kept that were pushed.
   localparam int unsigned PushedW   = $clog2(NumPushed);
   localparam int unsigned PushTagW  = 64;  // Number of a pushed payload; never used twice.

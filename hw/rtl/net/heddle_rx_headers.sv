@@ -30,10 +30,10 @@ module heddle_rx_headers
 
   output logic [6:0]         source_o,    // Byte of the frame where the IP source address starts.
   output logic [6:0]         l4_o,        // And what follows the IP header.
-  output logic               carries_o,   // Payload starts at pay_start_o.
+  output logic               carries_o,   // Payload of a legal MTU starts at pay_start_o.
   output logic [6:0]         pay_start_o,
   output logic [16:0]        ip_end_o,    // Behind the IP datagram, by its length.
-  output logic [15:0]        payload_o,   // Payload bytes; meaningful unless the frame is truncated.
+  output logic [13:0]        payload_o,   // With carries_o: its bytes; meaningful unless the frame is truncated.
 
   output logic [NumStat-1:0] reason_o,    // By `statistic`; without CRC and overflow.
   output logic               quiet_o,     // ARP or neighbour discovery: the slow path's.
@@ -189,8 +189,9 @@ module heddle_rx_headers
   end
   assign length      = !native ? udp.length : is_v6 ? v6.payload_length : v4.total_length;
   assign payload     = length - 16'(fixed);
-  assign payload_o   = payload;
-  assign carries_o   = is_ip && (is_req || has_data) && length > 16'(fixed);
+  assign payload_o   = payload[13:0];
+  // Payload beyond any MTU is not kept: its request contradicts the port's, and is answered without it.
+  assign carries_o   = is_ip && (is_req || has_data) && length > 16'(fixed) && payload <= 16'(MaxPayload);
   assign pay_start_o = l4_o + shim + (has_data ? 7'(PdsAckBytes + SesResponseDataBytes)
                                                : 7'(PdsRequestBytes + SesStdBytes))
                             + (is_pds_cc ? 7'(PdsAckCcBytes) : 7'd0);
@@ -359,7 +360,7 @@ module heddle_rx_headers
         pkt_o.request_length = ses0.request_length;
         if (ses0.som) pkt_o.header_data    = ses1.header_data;
         else          pkt_o.message_offset = ses0.message_offset;
-        pkt_o.payload_bytes = payload[13:0];
+        pkt_o.payload_bytes = carries_o ? payload[13:0] : '0;
         if (is_read) pkt_o.read_bytes = asked[13:0];
         pkt_o.contradicts = ses_wrong;
         pkt_o.other_gen   = ses0.ri_generation != '0;

@@ -127,7 +127,7 @@ module heddle_rx_parser
   logic        done, carries, quiet, judged;
   logic [6:0]  source, l4, pay_start;
   logic [16:0] ip_end;
-  logic [15:0] payload;
+  logic [13:0] payload;
   logic [NumStat-1:0] reason;  // By `statistic`.
   rx_packet_t  pkt;
   assign done = valid_q && last_q;
@@ -161,8 +161,8 @@ module heddle_rx_parser
   logic [LaneW-1:0] lane, end_lane;
   assign lane      = pay_start[LaneW-1:0];
   assign pay_begin = valid_q && pos_q[13:LaneW] == (14-LaneW)'(pay_start[6:LaneW]) &&
-                     carries && payload <= 16'd8192;
-  assign feed_left = feeding_q ? feed_left_q : payload[13:0] + 14'(lane);
+                     carries;
+  assign feed_left = feeding_q ? feed_left_q : payload + 14'(lane);
   assign feed      = pay_begin || (valid_q && feeding_q);
   assign feed_last = feed_left <= 14'(StrbW) || last_q;
   assign end_lane  = lane + payload[LaneW-1:0] - 1'b1;

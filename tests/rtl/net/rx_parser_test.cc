@@ -173,6 +173,22 @@ TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
   }
 }
 
+// A packet's length and the payload that it leaves agree beyond any MTU, too:
+// the payload of the next packet follows.
+TEST(RxParserTest, ARequestBeyondAnyPayloadMtuLeavesNoPayload) {
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    contract::PortCfg port = PortVariant(variant);
+    port.payload_mtu = variant % 2 ? 4096 : 8192;
+    RxParserBench bench(350 + variant, port);
+    for (const size_t payload : {8191, 8192, 8193, 9114, 12000, 16000}) {
+      bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, payload}, port));
+      bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, 100}, port));
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(200000));
+    EXPECT_EQ(bench.packets, 12U);
+  }
+}
+
 // Corruption that keeps the UDP checksum right, at each byte of frames of many
 // lengths: what the CRC covers is never taken, and what it does not cover is.
 TEST(RxParserTest, TheCrcCatchesAChangeOfAnyByteThatItCovers) {

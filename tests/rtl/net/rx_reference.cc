@@ -17,6 +17,7 @@ using contract::NextHdr;
 using contract::PdsType;
 using contract::Statistic;
 
+constexpr size_t kMaxPayload = 8192;  // Largest payload MTU.
 constexpr uint8_t kUdp = 17, kIcmpv6 = 58;
 constexpr uint8_t kNeighborSolicitation = 135, kNeighborAdvertisement = 136;
 
@@ -371,9 +372,10 @@ class Reader {
     f_["header_data"] = s.header_data;
     f_["message_offset"] = s.message_offset;
     f_["request_length"] = s.request_length;
-    f_["payload_bytes"] = left_;
+    const size_t kept = left_ > kMaxPayload ? 0 : left_;
+    f_["payload_bytes"] = kept;
     f_["read_bytes"] = read ? Asked(s) % (1 << 14) : 0;
-    payload_.assign(pds_ + 56, pds_ + 56 + left_);
+    payload_.assign(pds_ + 56, pds_ + 56 + kept);
     return std::nullopt;
   }
 
