@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -19,6 +21,8 @@ namespace {
 constexpr int kSilentRtos = 4;
 constexpr std::chrono::seconds kLimit{2};
 constexpr std::chrono::microseconds kFirstWait{20};
+// Longer than any departure that can go on.
+constexpr std::chrono::seconds kExitLimit{3};
 
 }  // namespace
 
@@ -35,15 +39,18 @@ class Departures {
   void Add(Departure* departure) {
     const std::lock_guard lock(mutex_);
     if (!registered_) {
-      registered_ = std::atexit([] { Get().LeaveAll(); }) == 0;
+      registered_ = std::atexit([] { Get().LeaveAtExit(); }) == 0;
     }
     list_.push_back(departure);
+    listed_ = list_.size();
   }
 
   // False: the exit has taken care of it, or it is a parent process's.
   bool Remove(Departure* departure) {
     const std::lock_guard lock(mutex_);
-    return std::erase(list_, departure) != 0;
+    const bool found = std::erase(list_, departure) != 0;
+    listed_ = list_.size();
+    return found;
   }
 
  private:
@@ -54,19 +61,57 @@ class Departures {
   static void InParent() { Get().mutex_.unlock(); }
   static void InChild() {
     Get().list_.clear();
+    Get().listed_ = 0;
     Get().mutex_.unlock();
+  }
+
+  // A signal handler that exits may have stopped a call that holds a lock of
+  // the library or of a device. So another thread leaves, and this one goes on
+  // when it makes no headway.
+  void LeaveAtExit() noexcept {
+    if (listed_ == 0) {
+      return;
+    }
+    try {
+      std::thread([this] { LeaveAll(); }).detach();
+    } catch (...) {  // Without a thread, as without a signal.
+      LeaveAll();
+      return;
+    }
+    std::unique_lock lock(exit_mutex_);
+    for (uint32_t before = left_; !done_; before = left_) {
+      if (!headway_.wait_for(lock, kExitLimit,
+                             [&] { return done_ || left_ != before; })) {
+        return;
+      }
+    }
   }
 
   void LeaveAll() noexcept {
     const std::lock_guard lock(mutex_);
     for (Departure* const departure : list_) {
       departure->Leave();
+      Report(false);
     }
     list_.clear();
+    listed_ = 0;
+    Report(true);
   }
 
+  void Report(bool done) {
+    const std::lock_guard lock(exit_mutex_);
+    ++left_;
+    done_ = done;
+    headway_.notify_one();
+  }
+
+  std::mutex exit_mutex_;  // Guards the next three.
+  std::condition_variable headway_;
+  uint32_t left_ = 0;  // Departures that the exit has ended.
+  bool done_ = false;
   std::mutex mutex_;
   std::vector<Departure*> list_;
+  std::atomic<size_t> listed_ = 0;  // Size of `list_`, without its lock.
   bool registered_ = false;
 };
 

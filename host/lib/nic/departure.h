@@ -15,7 +15,9 @@ class Nic;
 //
 // Bounded: waits as long as PDCs end, and four retransmission time-outs after
 // the last one; peers that are silent, or have work on their PDC, are left to
-// find out by themselves. At most two seconds.
+// find out by themselves. At most two seconds; three if the process exits from
+// a signal handler that has stopped a call of the library, whose locks the call
+// then keeps.
 //
 // Thread safety: any thread. Ownership: borrows the NIC, which outlives it. In
 // a child after fork it does nothing.

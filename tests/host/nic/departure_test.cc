@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -128,6 +129,23 @@ TEST_F(DepartureTest, ExitOfTheProcessIsADeparture) {
         std::exit(7);
       },
       testing::ExitedWithCode(7), "0 open at the end");
+}
+
+// As when a signal handler exits that has stopped a call into the device.
+TEST_F(DepartureTest, ExitOfAThreadThatHoldsTheDevicesLockIsBounded) {
+  std::mutex lock;
+  EXPECT_EXIT(
+      {
+        open_at_exit = &open_;
+        Open(contract::kCapabilityClosePdcs);
+        device_->bus.before_read = [&lock](uint32_t) {
+          const std::lock_guard guard(lock);
+        };
+        new Departure(*nic_, std::chrono::hours(1));  // NOLINT: never ended.
+        lock.lock();
+        std::exit(7);
+      },
+      testing::ExitedWithCode(7), "5 open at the end");
 }
 
 TEST_F(DepartureTest, ChildAfterForkLeavesTheParentsPeersAlone) {
