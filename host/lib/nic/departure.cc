@@ -21,7 +21,7 @@ namespace {
 constexpr int kSilentRtos = 4;
 constexpr std::chrono::seconds kLimit{2};
 constexpr std::chrono::microseconds kFirstWait{20};
-// Longer than any departure that can go on.
+// Longer than any departure that no lock stops.
 constexpr std::chrono::seconds kExitLimit{3};
 
 }  // namespace
@@ -66,8 +66,8 @@ class Departures {
   }
 
   // A signal handler that exits may have stopped a call that holds a lock of
-  // the library or of a device. So another thread leaves, and this one goes on
-  // when it makes no headway.
+  // the library or of a device. So another thread leaves, and this one
+  // continues the exit when that thread makes no headway.
   void LeaveAtExit() noexcept {
     if (listed_ == 0) {
       return;
