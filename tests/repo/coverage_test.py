@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scripts/coverage`: what it counts, and that its page is of today's blocks."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
+import os
 import pathlib
 import re
 import sys
@@ -66,6 +69,32 @@ class Coverage(unittest.TestCase):
                                "| `c` | - | - | not counted yet |\n")
         low = self.points(two=[point("a", 1, "line", "if", 0)])
         self.assertIn("nothing in the notes", COVERAGE.added_text(page, low, {}, ["two"])[1][0])
+
+    def test_a_program_runs_in_parts_and_only_once_until_it_is_built_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder)
+            (build / "tests").mkdir()
+            program = build / "tests" / "one_test"
+            counters = build / "counters"
+            counters.write_text("# SystemC::Coverage-3\n" + point("a", 1, "line", "if", 1))
+            program.write_text('#!/bin/sh\necho "$GTEST_SHARD_INDEX" >>"${0%/*}/../shards"\n'
+                               'cp "${0%/*}/../counters" "$HEDDLE_COVERAGE_DIRECTORY/$$.dat"\n'
+                               '[ ! -e "${0%/*}/../broken" ] || [ "$GTEST_SHARD_INDEX" != 0 ]\n')
+            program.chmod(0o755)
+            shards = [str(shard) for shard in range(os.cpu_count())]
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(COVERAGE.run(build, ["one_test"], again=False), 0)
+                self.assertEqual(COVERAGE.run(build, ["one_test"], again=False), 0)
+            self.assertEqual(sorted((build / "shards").read_text().split(), key=int), shards)
+            counts = COVERAGE.read(build)["a"]
+            self.assertEqual(list(counts.values()), [len(shards)])
+            # One part that fails is a failure of the program, whose counters do not count.
+            (build / "broken").touch()
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                self.assertEqual(COVERAGE.run(build, ["one_test"]), 1)
+            self.assertIn("one_test: ", printed.getvalue())
+            self.assertIn("FAILED (1)", printed.getvalue())
+            self.assertFalse(COVERAGE.read(build))
 
     def test_a_block_that_nothing_counted_is_a_complaint(self):
         self.assertEqual(COVERAGE.page_text(["a"], {}, {})[1], ["a: no program counted it"])
