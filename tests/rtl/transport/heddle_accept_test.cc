@@ -713,6 +713,37 @@ TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
   EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
 }
 
+// UET 2.7: an ACK_CC has a bitmap and the state of NSCC beside the fields of an
+// ACK.
+TEST_F(AcceptTest, AckCcGoesToThePdcWithItsBitmapAndCongestionState) {
+  constexpr uint64_t kBitmap = 0x8000'0000'0000'0005;
+  rtl::RxPacket ack = {};
+  ack.pds_type = PdsType::kAckCc;
+  ack.next_hdr = static_cast<uint8_t>(contract::NextHdr::kResponse);
+  ack.psn = 2;
+  ack.dpdcid = kSlot << 10 | 33;
+  ack.nack_code = 4;  // The field of an ACK_CC's mp_range.
+  ack.sack_offset = static_cast<uint16_t>(-8);
+  ack.match_bits = kBitmap;
+  ack.header_data = 0x1234'00ab'cdef'0000;
+  bench_.Quiet(ack);
+  ASSERT_EQ(bench_.acks.size(), 1U);
+  const rtl::AckEvent& taken = bench_.acks[0];
+  EXPECT_EQ(taken.nack, 0);
+  EXPECT_EQ(taken.cack, 2U);
+  EXPECT_EQ(taken.sack, 1);
+  EXPECT_EQ(taken.range, 4);
+  EXPECT_EQ(taken.sack_base, 0xffff'fffaU);
+  EXPECT_EQ(taken.sack_bitmap, kBitmap);
+  EXPECT_EQ(taken.service_time, 0x1234);
+  EXPECT_EQ(taken.rcvd_bytes, 0xabcdefU);
+  ack.pds_type = PdsType::kAck;  // Other headers' fields mean nothing there.
+  bench_.Quiet(ack);
+  ASSERT_EQ(bench_.acks.size(), 2U);
+  EXPECT_EQ(bench_.acks[1].sack, 0);
+  EXPECT_EQ(bench_.acks[1].sack_bitmap, 0U);
+}
+
 // Nobody takes them yet; their payload must not stay in the queue.
 TEST_F(AcceptTest, ReturnDataAreDroppedWithTheirPayload) {
   Open();
