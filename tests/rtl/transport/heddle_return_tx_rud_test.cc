@@ -60,6 +60,36 @@ TEST_F(ReturnTxRudTest, OnlyWhatIsMissingIsSentAgainAndOnce) {
   EXPECT_EQ(Sent(), (Psns{10}));
 }
 
+TEST_F(ReturnTxRudTest, TrimmedPacketIsSentAgainAloneEachTime) {
+  for (int i = 0; i < 6; ++i) AskRud(5);
+  bench_.Run(40);
+  Sent();
+  for (const NackCode code : {NackCode::kTrimmed, NackCode::kTrimmedLasthop}) {
+    bench_.acks.push_back(Nack(5, kReturnStart + 2, code));
+    bench_.Run(40);
+    EXPECT_EQ(Sent(), (Psns{2}));
+  }
+  bench_.acks.push_back(Sack(5, 0, {2}));
+  bench_.acks.push_back(Nack(5, kReturnStart + 2, NackCode::kTrimmed));
+  bench_.Run(40);
+  EXPECT_EQ(Sent(), (Psns{})) << "the initiator has it";
+}
+
+// The initiator keeps nothing after the gap. A second NACK may be about a
+// transmission before the pass, which does not begin again.
+TEST_F(ReturnTxRudTest, PacketNotReceivedGoesBackOncePerPass) {
+  for (int i = 0; i < 6; ++i) AskRud(5);
+  bench_.Run(40);
+  Sent();
+  bench_.acks.push_back(Sack(5, 2, {4}));
+  const rtl::AckEvent nack = Nack(5, kReturnStart + 2, NackCode::kPktNotRcvd);
+  bench_.acks.push_back(nack);
+  for (int i = 0; i < 40 && bench_.sent.empty(); ++i) bench_.Cycle();
+  bench_.acks.push_back(nack);
+  bench_.Run(60);
+  EXPECT_EQ(Sent(), (Psns{2, 3, 5})) << "of what did not arrive";
+}
+
 TEST_F(ReturnTxRudTest, TimeOutSendsWhatDidNotArrive) {
   for (int i = 0; i < 5; ++i) AskRud(5);
   bench_.Run(40);

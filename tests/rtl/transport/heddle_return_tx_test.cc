@@ -120,6 +120,24 @@ TEST_F(ReturnTxTest, PacketThatIsMissingAloneIsRetransmittedAlone) {
   EXPECT_EQ(Sent(), (Psns{5, 6, 7, 8, 9}));
 }
 
+// UET 3.4. Each NACK is about one transmission, so a second one goes back too.
+TEST_F(ReturnTxTest, TrimmedPacketGoesBackAtOnceEachTime) {
+  for (int i = 0; i < 6; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  bench_.acks.push_back(Ack(5, kReturnStart + 1));
+  for (const NackCode code : {NackCode::kTrimmed, NackCode::kTrimmedLasthop}) {
+    bench_.acks.push_back(Nack(5, kReturnStart + 2, code));
+    bench_.Run(30);
+    EXPECT_EQ(Sent(), (Psns{2, 3, 4, 5}));
+  }
+  // The initiator has it: the NACK is old.
+  bench_.acks.push_back(Ack(5, kReturnStart + 5));
+  bench_.acks.push_back(Nack(5, kReturnStart + 2, NackCode::kTrimmed));
+  bench_.Run(30);
+  EXPECT_EQ(Sent(), (Psns{}));
+}
+
 TEST_F(ReturnTxTest, SilenceSendsOneAgainAndAgainUntilTheInitiatorIsDead) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
