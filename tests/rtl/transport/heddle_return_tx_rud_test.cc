@@ -60,7 +60,7 @@ TEST_F(ReturnTxRudTest, OnlyWhatIsMissingIsSentAgainAndOnce) {
   EXPECT_EQ(Sent(), (Psns{10}));
 }
 
-TEST_F(ReturnTxRudTest, TrimmedPacketIsSentAgainAloneEachTime) {
+TEST_F(ReturnTxRudTest, TrimmedPacketIsRetransmittedAloneEachTime) {
   for (int i = 0; i < 6; ++i) AskRud(5);
   bench_.Run(40);
   Sent();
