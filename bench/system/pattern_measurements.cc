@@ -20,32 +20,35 @@ constexpr uint32_t kEndpointsOfANic = 14;  // It has 16 receive contexts.
 constexpr uint32_t kStuckEvery = 10;
 constexpr uint64_t kStoppedCycles = 200000;  // Without a message.
 
-size_t TargetsFor(uint32_t peers) {
-  return (peers + kEndpointsOfANic - 1) / kEndpointsOfANic;
+uint32_t EndpointsOf(const Messages& messages) {
+  return messages.endpoints != 0 ? messages.endpoints : messages.peers;
 }
 
-// NIC of a peer; the stuck one, after the others, has its own.
-size_t TargetOf(uint32_t peer, uint32_t others) {
-  return 1 + (peer < others ? peer % TargetsFor(others) : TargetsFor(others));
+size_t TargetsFor(uint32_t endpoints) {
+  return (endpoints + kEndpointsOfANic - 1) / kEndpointsOfANic;
 }
 
-// Endpoints of the other NICs, each a peer of the source's endpoint: a PDC
-// leads to each of them.
+// NIC of an endpoint; the stuck one, after the others, has its own.
+size_t TargetOf(uint32_t endpoint, uint32_t others) {
+  return 1 + (endpoint < others ? endpoint % TargetsFor(others)
+                                : TargetsFor(others));
+}
+
+// Endpoints of the other NICs, as peers of the source's endpoint: a PDC leads
+// to each endpoint.
 class Peers {
  public:
-  Peers(LockstepNodes* nodes, uint32_t count, const Messages& messages) {
-    for (uint32_t i = 0; i < count; ++i) {
-      const size_t target = TargetOf(i, messages.peers);
-      std::string error;
-      endpoints_.push_back(BareEndpoint::Create(nodes->device(target),
-                                                nodes->admin(target),
-                                                {.sends = false}, &error));
-      if (endpoints_.back() == nullptr) {
-        throw std::runtime_error(error);
+  Peers(LockstepNodes* nodes, const Messages& messages) {
+    const uint32_t others = EndpointsOf(messages);
+    for (uint32_t i = 0; i < messages.peers; ++i) {
+      if (i < others) {
+        Open(nodes, TargetOf(i, others));
       }
-      buffers_.push_back(&nodes->Memory(target, kBytes));
-      peers_.push_back(nodes->endpoint(kSource).AddPeer(
-          AddressOf(target, messages.ipv6), endpoints_.back()->grant()));
+      Add(nodes, i % others, others, messages.ipv6);
+    }
+    if (messages.stuck_peer) {
+      Open(nodes, TargetOf(others, others));
+      Add(nodes, others, others, messages.ipv6);
     }
   }
 
@@ -68,6 +71,22 @@ class Peers {
   uint32_t operator[](size_t index) const { return peers_[index]; }
 
  private:
+  void Open(LockstepNodes* nodes, size_t target) {
+    std::string error;
+    endpoints_.push_back(BareEndpoint::Create(
+        nodes->device(target), nodes->admin(target), {.sends = false}, &error));
+    if (endpoints_.back() == nullptr) {
+      throw std::runtime_error(error);
+    }
+    buffers_.push_back(&nodes->Memory(target, kBytes));
+  }
+  void Add(LockstepNodes* nodes, uint32_t endpoint, uint32_t others,
+           bool ipv6) {
+    peers_.push_back(nodes->endpoint(kSource).AddPeer(
+        AddressOf(TargetOf(endpoint, others), ipv6),
+        endpoints_[endpoint]->grant()));
+  }
+
   std::vector<DmaBuffer*> buffers_;
   std::vector<std::unique_ptr<BareEndpoint>> endpoints_;
   std::vector<uint32_t> peers_;
@@ -122,30 +141,30 @@ class Sender {
 MessageRate MeasureMessages(const Conditions& conditions,
                             const Messages& messages) {
   const uint32_t stuck = messages.stuck_peer ? 1 : 0;
-  const uint32_t endpoints = messages.peers + stuck;
-  const size_t count = 1 + TargetsFor(messages.peers) + stuck;
-  Variant variant{
-      .nodes = count,
-      .ordered = messages.ordered,
-      .spill = messages.spill,
-      .early_release = messages.early_release,
-      .ipv6 = messages.ipv6,
-      .av_entries = static_cast<uint32_t>(std::bit_ceil(count + endpoints))};
+  const uint32_t endpoints = EndpointsOf(messages);
+  const size_t count = 1 + TargetsFor(endpoints) + stuck;
+  Variant variant{.nodes = count,
+                  .ordered = messages.ordered,
+                  .spill = messages.spill,
+                  .early_release = messages.early_release,
+                  .ipv6 = messages.ipv6,
+                  .av_entries = static_cast<uint32_t>(
+                      std::bit_ceil(count + messages.peers + stuck))};
   if (messages.congestion_control) {
     // From the start as many packets as the PSN window has.
     variant.cwnd_bytes = 64 * (contract::kPayloadMtuFallback + 128);
     variant.base_rtt_cycles = 2 * conditions.wire_latency_cycles + 300;
   }
   auto nodes = Open(conditions, variant);
-  Peers peers(nodes.get(), endpoints, messages);
+  Peers peers(nodes.get(), messages);
   Sender sender(nodes.get(), &peers, messages);
-  const uint64_t warm_up = messages.warm_up + 20 * messages.peers;
+  const uint64_t warm_up = messages.warm_up + 20 * endpoints;
   const uint64_t all = warm_up + messages.count;
   uint64_t received = 0;
   uint64_t start = 0;
   uint64_t last = nodes->world().cycle();
   const auto serve = [&] {
-    const uint64_t arrived = peers.Serve(messages.peers);
+    const uint64_t arrived = peers.Serve(endpoints);
     const uint64_t now = nodes->world().cycle();
     received += arrived;
     last = arrived != 0 ? now : last;

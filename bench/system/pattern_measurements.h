@@ -8,12 +8,13 @@
 
 namespace heddle::bench {
 
-// 8-byte SENDs from one context to `peers` endpoints in turn; one completion in
-// 16.
+// 8-byte SENDs from one context to `peers` entries of its address vector in
+// turn; one completion in 16.
 struct Messages {
   uint32_t peers = 1;
+  uint32_t endpoints = 0;   // That the peers are, by turns; 0: as many.
   uint32_t burst = 1;       // So many at a time to each.
-  uint32_t warm_up = 2000;  // And 20 for each peer, while PDCs open.
+  uint32_t warm_up = 2000;  // And 20 for each endpoint, while PDCs open.
   uint32_t count = 3000;    // Measured.
   bool ordered = true;      // On ROD; otherwise on RUD.
   bool ipv6 = false;

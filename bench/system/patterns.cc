@@ -99,6 +99,12 @@ Section Peers(const Conditions& conditions) {
       {{.peers = 8, .burst = 16}, some},
       {{.peers = 64}, some},
       {{.peers = 128}, many},
+      {{.peers = 2000, .endpoints = 126, .count = 6000},
+       many,
+       ", 126 endpoints"},
+      {{.peers = 4000, .endpoints = 126, .count = 12000},
+       {},
+       ", 126 endpoints"},
       {{.peers = 1, .doorbells = true}, one, ", a doorbell for each"},
       {{.peers = 3, .doorbells = true}, some, ", a doorbell for each"},
       {{.peers = 1, .ipv6 = true}, ipv6, ", IPv6"},
@@ -107,7 +113,9 @@ Section Peers(const Conditions& conditions) {
   Section section{
       .heading = Title(
           "Peers",
-          "Cycles for each message. Up to 14 peers are endpoints of one NIC."),
+          "Cycles for each message. Up to 14 peers are endpoints of one NIC. "
+          "More than 128 are entries of\nthe address vector for the same "
+          "endpoints; the NIC keeps 2,048 entries."),
       .parts = {}};
   for (const auto& c : cases) {
     const Messages& messages = c.messages;
