@@ -82,9 +82,11 @@ class Coverage(unittest.TestCase):
                                '[ ! -e "${0%/*}/../broken" ] || [ "$GTEST_SHARD_INDEX" != 0 ]\n')
             program.chmod(0o755)
             shards = [str(shard) for shard in range(os.cpu_count())]
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
                 self.assertEqual(COVERAGE.run(build, ["one_test"], again=False), 0)
+                self.assertNotIn("not run", printed.getvalue())
                 self.assertEqual(COVERAGE.run(build, ["one_test"], again=False), 0)
+            self.assertIn("one_test: not run", printed.getvalue())
             self.assertEqual(sorted((build / "shards").read_text().split(), key=int), shards)
             counts = COVERAGE.read(build)["a"]
             self.assertEqual(list(counts.values()), [len(shards)])
