@@ -12,7 +12,7 @@ namespace heddle::bench {
 // turn; one completion in 16.
 struct Messages {
   uint32_t peers = 1;
-  uint32_t endpoints = 0;   // That the peers are, by turns; 0: as many.
+  uint32_t endpoints = 0;   // That the entries name, in turn; 0: one each.
   uint32_t burst = 1;       // So many at a time to each.
   uint32_t warm_up = 2000;  // And 20 for each endpoint, while PDCs open.
   uint32_t count = 3000;    // Measured.
