@@ -755,7 +755,7 @@ module heddle_nic
   assign unit_idle[9] = idle_build && idle_pushed && idle_gather && idle_framer;
 
   // ------------------------------------------------------------------- receive
-  logic               rxk_valid, rxk_ready, rxp_valid, rxp_ready;
+  logic               rxk_valid, rxk_ready, rxk_squash, rxp_valid, rxp_ready;
   rx_packet_t         rxk;
   logic [DataW-1:0]   rxp_data;
   logic [NumStat-1:0] stat_parser;
@@ -766,7 +766,7 @@ module heddle_nic
     .trimmed_dscp_i({transport.dscp_trimmed_lasthop[5:0], transport.dscp_trimmed[5:0]}),
     .tvalid_i(rx_axis_tvalid_i), .tdata_i(rx_axis_tdata_i), .tkeep_i(rx_axis_tkeep_i),
     .tlast_i(rx_axis_tlast_i), .tuser_i(rx_axis_tuser_i),
-    .pkt_valid_o(rxk_valid), .pkt_ready_i(rxk_ready), .pkt_o(rxk),
+    .pkt_valid_o(rxk_valid), .pkt_ready_i(rxk_ready), .pkt_o(rxk), .pkt_squash_o(rxk_squash),
     .pay_valid_o(rxp_valid), .pay_ready_i(rxp_ready), .pay_data_o(rxp_data),
     .stat_o(stat_parser), .rx_bytes_o(rx_bytes), .idle_o(unit_idle[10])
   );
@@ -894,7 +894,7 @@ module heddle_nic
   rx_packet_t       decided_pkt;
   heddle_rx_reorder #(.DataW(DataW)) u_rx_reorder (
     .clk_i, .rst_ni,
-    .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
+    .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk), .pkt_squash_i(rxk_squash),
     .pay_valid_i(rxp_valid), .pay_ready_o(rxp_ready), .pay_data_i(rxp_data),
     .pkt_valid_o(rxr_valid), .pkt_ready_i(rxr_ready), .pkt_o(rxr),
     .pay_valid_o(rxrp_valid), .pay_ready_i(rxrp_ready), .pay_data_o(rxrp_data),
@@ -905,7 +905,7 @@ module heddle_nic
 
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns), .tick_i,
-    .pkt_valid_i(rxr_valid), .pkt_ready_o(rxr_ready), .pkt_i(rxr),
+    .pkt_valid_i(rxr_valid), .pkt_ready_o(rxr_ready), .pkt_i(rxr), .pkt_squash_i(rxk_squash),
     .reorder_pdc_o(reorder_pdc), .reorder_i(reorder), .reorder_o(reorder_verdict), .decided_pkt_o(decided_pkt),
     .look_rel_o(look_rel), .look_job_o(look_job_id),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_miss_i(look_miss),

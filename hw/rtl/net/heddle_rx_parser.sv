@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns frames from the MAC into parsed headers and aligned payload.
 //
-// Verified: a packet is offered only after its whole frame arrived and VLAN, Ethernet
+// Verified: a packet is offered, and not squashed, only after its whole frame arrived and VLAN, Ethernet
 //           type, IP header, address, UDP port and length (not of native IP, port_cfg.ip_protocol), CRC (port_cfg.crc)
 //           and the lengths of PDS and SES headers were found right; every other frame
 //           is dropped and counted by its first reason. ARP and neighbour discovery
 //           are the slow path's: neither offered nor counted as dropped.
+// Early:    a packet whose headers are right is offered two cycles after its last beat, in that cycle alone, if none
+//           before it waits. `pkt_squash_o`, two cycles after it was taken: the frame is dropped, and the packet is void.
 // Trimmed:  a request that the network trimmed is offered without payload, whatever its UDP length
 //           says, with neither CRC nor SES judged; other trimmed packets are dropped and counted.
 // Unhurried: no back-pressure on the MAC; a frame that finds no room is dropped whole
@@ -41,6 +43,7 @@ module heddle_rx_parser
   output logic                pkt_valid_o,
   input  logic                pkt_ready_i,
   output rx_packet_t          pkt_o,
+  output logic                pkt_squash_o,  // Strobe: that which was taken two cycles ago.
   output logic                pay_valid_o,
   input  logic                pay_ready_i,
   output logic [DataW-1:0]    pay_data_o,
@@ -226,6 +229,7 @@ module heddle_rx_parser
   logic               enable2_q, enable3_q, enable4_q;
   logic               quiet2_q, quiet3_q, quiet4_q;
   logic               need_crc2_q, need_crc3_q;
+  logic               early2, early3_q, early4_q;  // The packet of this stage is offered, or was taken, ahead of the verdict.
 
   always_ff @(posedge clk_i) begin
     if (done) begin
@@ -260,12 +264,16 @@ module heddle_rx_parser
       valid3_q <= 1'b0;
       last3_q  <= 1'b0;
       done4_q  <= 1'b0;
+      early3_q <= 1'b0;
+      early4_q <= 1'b0;
     end else begin
       valid2_q <= valid_q;
       last2_q  <= last_q;
       valid3_q <= valid2_q;
       last3_q  <= last2_q;
       done4_q  <= valid3_q && last3_q;
+      early3_q <= early2 && pkt_ready_i;
+      early4_q <= early3_q;
     end
   end
 
@@ -275,8 +283,9 @@ module heddle_rx_parser
   logic        full, lost_q, good, queue_ready;
   logic [NumStat-1:0] found, drops;
   assign found = reason4_q | (NumStat'(lost_q) << StatisticDropOverflow);
-  assign drops = found == '0 ? NumStat'(!queue_ready && !quiet4_q) << StatisticDropOverflow : found;
+  assign drops = found == '0 ? NumStat'(!queue_ready && !quiet4_q && !early4_q) << StatisticDropOverflow : found;
   assign good  = done4_q && enable4_q && drops == '0 && !quiet4_q;
+  assign pkt_squash_o = early4_q && (reason4_q[StatisticDropCrc] || lost_q);
 
   logic store_empty;
   heddle_store #(.Width(DataW), .Depth(StoreBeats)) u_store (
@@ -293,18 +302,24 @@ module heddle_rx_parser
     .empty_o    (store_empty)
   );
 
+  logic       queue_valid;
+  rx_packet_t queued;
   logic [$clog2(QueueLen):0] unused_queue_count;
   heddle_fifo #(.Width($bits(rx_packet_t)), .Depth(QueueLen)) u_queue (
     .clk_i,
     .rst_ni,
-    .valid_i (good),
+    .valid_i (good && !early4_q),
     .ready_o (queue_ready),
     .data_i  (pkt4_q),
-    .valid_o (pkt_valid_o),
+    .valid_o (queue_valid),
     .ready_i (pkt_ready_i),
-    .data_o  (pkt_o),
+    .data_o  (queued),
     .count_o (unused_queue_count)
   );
+  assign early2 = valid2_q && last2_q && enable2_q && !quiet2_q && reason2_q == '0 && !queue_valid &&
+                  !(valid3_q && last3_q && !early3_q) && !(done4_q && !early4_q);
+  assign pkt_valid_o = queue_valid || early2;
+  assign pkt_o       = queue_valid ? queued : pkt2_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) lost_q <= 1'b0;
@@ -328,5 +343,6 @@ module heddle_rx_parser
   end
 
   `HEDDLE_ASSERT(UnhurriedAligner_A, !feed || unused_feed_ready)
+  `HEDDLE_ASSERT(EarlyIsSquashedOrGood_A, early4_q |-> done4_q && pkt_squash_o == !good)
   `HEDDLE_ASSERT(VerifiedOneReason_A, $onehot0(stat_o[63:18]))
 endmodule

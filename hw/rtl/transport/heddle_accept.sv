@@ -36,6 +36,7 @@
 //   4  heddle_accept_entry: what changes is written;
 //   5  heddle_accept_answer: record and return job are queued,
 //   6  and the answer.
+// Squash:  a packet enters ahead of the verdict on its frame, which is there in stage 2. Nothing is written until then.
 // Forward: stage 2 gets what stage 4 writes for the same PDC, if that is plain (accept_decision_t); else it reads the
 //          entry again. A packet that may open or close a PDC lets none enter before it is in stage 4.
 
@@ -59,6 +60,7 @@ module heddle_accept
   input  logic             pkt_valid_i,
   output logic             pkt_ready_o,
   input  rx_packet_t       pkt_i,
+  input  logic             pkt_squash_i,    // Two cycles after it was taken: the packet is void.
 
   output logic             look_rel_o,      // heddle_rx_queue.
   output logic [23:0]      look_job_o,
@@ -157,7 +159,7 @@ module heddle_accept
                        room_q && !p1_valid_q && !p2_hold && !changing && back_step_q == '0;
   assign pkt_ready_o = p0_ready && !job_first && !job_again_q && (!drain_valid_i || marking);
   assign p0_take     = pkt_valid_i && pkt_ready_o;
-  assign p2_done     = p2_valid_q && !p2_hold;
+  assign p2_done     = p2_valid_q && !p2_hold && !pkt_squash_i;
   assign between     = !p1_valid_q && !p2_valid_q && !p3_valid_q && !p4_valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -170,12 +172,12 @@ module heddle_accept
       again_q    <= 1'b0;
     end else begin
       p1_valid_q <= p0_take || p0_job;
-      p2_valid_q <= p1_valid_q || p2_hold;
+      p2_valid_q <= p1_valid_q || (p2_hold && !pkt_squash_i);
       p3_valid_q <= p2_done;
       p4_valid_q <= p3_valid_q;
       p5_valid_q <= p4_valid_q;
       p6_valid_q <= p5_valid_q;
-      again_q    <= p2_hold && !again_q;
+      again_q    <= p2_hold && !again_q && !pkt_squash_i;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -288,7 +290,7 @@ module heddle_accept
   end
   always_comb begin
     early = entry;
-    if (alike) begin
+    if (alike_q && decision_q.accepts) begin
       early.expected = decision_q.expected;
       early.ahead    = after_d.ahead;
       if (decision_q.idles) early.message.state = MessageNone;
@@ -563,14 +565,16 @@ module heddle_accept
                          seen_error, returned5_q};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q) && !(p2_valid_q && p3_valid_q))
+  `HEDDLE_ASSERT(SquashedInStageTwo_A, pkt_squash_i |-> p2_valid_q && !again_q && job_q == JobNone)
   `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && decision_d.write)
   `HEDDLE_ASSERT(OutputsHaveRoom_A, p5_valid_q |-> place_room && job_room)
   `HEDDLE_ASSERT(AnswerHasRoom_A, p6_valid_q || back_end |-> rsp_room)
   `HEDDLE_ASSERT(ForwardHasRoom_A, p3_valid_q |-> ack_room)
   `HEDDLE_ASSERT(OneAnswer_A, !(p6_valid_q && back_end))
-  `HEDDLE_ASSERT(PlainIsEarly_A, p4_valid_q && decision_q.plain |->
-                 next_entry.expected == decision_q.expected && next_entry.ahead == after_d.ahead &&
-                 next_entry.message.state == (decision_q.idles ? MessageNone : own3_q.state) &&
+  `HEDDLE_ASSERT(PlainIsEarly_A, p4_valid_q && decision_q.write && decision_q.plain |->
+                 next_entry.expected == (decision_q.accepts ? decision_q.expected : entry3_q.expected) &&
+                 next_entry.ahead == (decision_q.accepts ? after_d.ahead : entry3_q.ahead) &&
+                 next_entry.message.state == (decision_q.accepts && decision_q.idles ? MessageNone : own3_q.state) &&
                  next_entry.table_open == entry3_q.table_open && next_entry.gen == entry3_q.gen && next_entry.open)
   `HEDDLE_ASSERT(OpenAgrees_A, p2_done |-> entry.open == open[pdc_q])
 endmodule

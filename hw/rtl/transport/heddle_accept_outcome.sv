@@ -278,9 +278,11 @@ module heddle_accept_outcome
     decision_o.write         = outcome == OutcomeRefuse || outcome == OutcomeQuiet || outcome == OutcomeReorder ||
                                outcome == OutcomeClear || outcome == OutcomeDuplicate || outcome == OutcomeQuery ||
                                outcome == OutcomeClose || outcome == OutcomeForget || outcome == OutcomeJob || accepts;
-    // A message of one packet leaves the entry without one, or leaves it alone.
-    decision_o.plain         = accepts && !c.fresh && !refuses && !ignored && !withdrawn && !tabled && !e.stored &&
-                               (c.jumps || e.gap == '0) && (brief || (pkt_i.som && pkt_i.eom && c.expected));
+    // A message of one packet leaves the entry without one, or leaves it alone; a packet that is not accepted leaves it alone.
+    decision_o.plain         = !c.fresh && (!accepts ? !c.is_close && c.job == JobNone :
+                               !refuses && !ignored && !withdrawn && !tabled && !e.stored &&
+                               (c.jumps || e.gap == '0) && (brief || (pkt_i.som && pkt_i.eom && c.expected)));
+    decision_o.accepts       = accepts;
     decision_o.idles         = !(brief && (c.jumps || c.bare));
     decision_o.keep          = (accepts && tabled) || ((outcome == OutcomeForget || outcome == OutcomeJob) && c.in_table);
     decision_o.take          = accepts && starts && !c.is_rma;

@@ -27,6 +27,7 @@ module heddle_rx_reorder
   input  logic             pkt_valid_i,
   output logic             pkt_ready_o,
   input  rx_packet_t       pkt_i,
+  input  logic             pkt_squash_i,    // heddle_rx_parser: heddle_accept decides nothing about the last packet that it took.
   input  logic             pay_valid_i,
   output logic             pay_ready_o,
   input  logic [DataW-1:0] pay_data_i,
@@ -117,7 +118,7 @@ module heddle_rx_reorder
   assign entered       = {offered_q, offered_slot_q};
   heddle_fifo #(.Width($bits(undecided_t)), .Depth(2)) u_undecided (
     .clk_i, .rst_ni, .valid_i(taken), .ready_o(undecided_ready), .data_i(entered),
-    .valid_o(undecided), .ready_i(verdict_i.decided), .data_o(oldest), .count_o(undecided_count)
+    .valid_o(undecided), .ready_i(verdict_i.decided || pkt_squash_i), .data_o(oldest), .count_o(undecided_count)
   );
 
   // The queues of payload have room for the packet, and those that heddle_accept has.
@@ -279,6 +280,7 @@ module heddle_rx_reorder
   `HEDDLE_ASSERT(LeavesHasRoom_A, verdict_i.decided && has_payload && !verdict_i.keep |-> leave_ready)
   `HEDDLE_ASSERT(ReadsHaveRoom_A, verdict_i.decided && has_payload && oldest.again |-> read_ready)
   `HEDDLE_ASSERT(DecidesWhatEntered_A, verdict_i.decided |-> undecided)
+  `HEDDLE_ASSERT(SquashesTheOnlyOne_A, pkt_squash_i |-> undecided_count == 2'd1 && !oldest.again && !verdict_i.decided)
   `HEDDLE_ASSERT(TwoUndecided_A, taken |-> undecided_ready)
   `HEDDLE_ASSERT(ReadAheadHasRoom_A, reading_q |-> ahead_ready)
   `HEDDLE_ASSERT(KeptOnce_A, keep |-> !oldest.again && !kept_q[decided_slot] && !filling_q[decided_slot] && !draining_q[decided_slot])

@@ -269,8 +269,9 @@ package heddle_transport_pkg;
     logic               clears;
     logic               stored;     // An error answer is kept still.
     logic               write;      // The entry changes,
-    logic               plain;      // but only as after a message of one packet that was accepted.
-    logic               idles;      // Plain: no message is open then.
+    logic               plain;      // but only as after a message of one packet that was accepted, or a packet that was not.
+    logic               accepts;    // Plain: `expected` and `ahead` change,
+    logic               idles;      // and no message is open then.
     logic               keep;       // The message of the table changes.
     logic               take;       // A receive buffer.
     logic               credit;     // A completion credit.

@@ -609,16 +609,55 @@ TEST(RxParserTest, ADisabledPortCountsFramesOnly) {
   EXPECT_EQ(bench.packets, 1u);
 }
 
-TEST(RxParserTest, APacketIsOfferedFiveCyclesAfterItsLastBeat) {
+TEST(RxParserTest, APacketIsOfferedTwoCyclesAfterItsLastBeat) {
   for (uint32_t variant = 0; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(61, port);
     bench.gap = 0;
     bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, 1000}, port));
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(10000));
-    EXPECT_EQ(bench.first_valid() - bench.last_sent(), 5);
+    EXPECT_EQ(bench.first_valid() - bench.last_sent(), 2);
     EXPECT_EQ(bench.first_pay() - bench.last_sent(), 6);
   }
+}
+
+TEST(RxParserTest, PacketOfAFrameWithAWrongCrcIsSquashed) {
+  contract::PortCfg port = DefaultPort();
+  port.crc = contract::CrcOrder::kMsbFirst;
+  RxParserBench bench(62, port);
+  bench.gap = 0;
+  for (int i = 0; i < 50; ++i) {
+    Bytes frame = GoodFrame(bench.rng(), {Kind::kRequest, 100}, port);
+    if (i % 2 == 0) frame.back() ^= 1;
+    bench.Post(std::move(frame));
+    if (bench.rng().Chance(0.5)) continue;
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(10000));
+  }
+  ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(10000));
+  EXPECT_EQ(bench.packets, 25u);
+  EXPECT_EQ(bench.counts[Statistic::kDropCrc], 25u);
+  EXPECT_EQ(bench.squashed, 25u) << "all were taken ahead of the verdict";
+}
+
+// Those that wait for a verdict, or to be taken, are offered first.
+TEST(RxParserTest, PacketWaitsForThoseBeforeIt) {
+  contract::PortCfg port = DefaultPort();
+  port.crc = contract::CrcOrder::kMsbFirst;
+  RxParserBench bench(63, port);
+  bench.gap = 0;
+  bench.take = 0.3;
+  for (int i = 0; i < 200; ++i) {
+    Bytes frame = GoodFrame(bench.rng(), {Kind::kRequest, 8}, port);
+    if (i % 3 == 0) frame.back() ^= 1;
+    bench.Post(std::move(frame));
+    for (uint32_t steps = bench.rng().Below(20); steps > 0; --steps) {
+      ASSERT_NO_FATAL_FAILURE(bench.Step());
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(100000));
+  EXPECT_EQ(bench.packets, 133u);
+  EXPECT_GT(bench.squashed, 0u);
+  EXPECT_LT(bench.squashed, 67u);
 }
 
 }  // namespace

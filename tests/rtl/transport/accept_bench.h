@@ -53,7 +53,11 @@ class AcceptBench {
     rtl::Drive(dut_->port_i, config);
     rtl::Drive(dut_->transport_i, transport);
   }
-  void Send(const rtl::RxPacket& packet) { packets_.push_back(packet); }
+  void Send(const rtl::RxPacket& packet) { packets_.push_back({packet}); }
+  // One that is void two cycles after it was taken.
+  void SendSquashed(const rtl::RxPacket& packet) {
+    packets_.push_back({packet, true});
+  }
   size_t waiting() const { return packets_.size(); }
   void Drain() { drain_ = true; }
 
@@ -153,7 +157,12 @@ class AcceptBench {
 
   sim::model::ClockedModel<Vheddle_accept> dut_;
   rtl::RmaRequest asked_;
-  std::deque<rtl::RxPacket> packets_;
+  struct Sent {
+    rtl::RxPacket packet;
+    bool squashed = false;
+  };
+  std::deque<Sent> packets_;
+  unsigned squash_ = 0;  // Bit i: in i cycles.
   bool drain_ = false;
   size_t head_ctx_ = 0;
 };
@@ -162,8 +171,10 @@ inline void AcceptBench::Cycle() {
   ++cycle;
   if (!dut_->pkt_valid_i && !packets_.empty() && !Stalls()) {
     dut_->pkt_valid_i = 1;
-    rtl::Drive(dut_->pkt_i, packets_.front());
+    rtl::Drive(dut_->pkt_i, packets_.front().packet);
   }
+  dut_->pkt_squash_i = squash_ & 1;
+  squash_ >>= 1;
   dut_->drain_valid_i = drain_;
   dut_->drain_rx_i = drain_;
   dut_->credit_ok_i = credit_ok;
@@ -261,6 +272,7 @@ inline void AcceptBench::Cycle() {
   dut_.Tick();
   if (drained) drain_ = false;
   if (taken) {
+    if (packets_.front().squashed) squash_ |= 1U << 1;
     packets_.pop_front();
     dut_->pkt_valid_i = 0;
   }

@@ -346,15 +346,17 @@ module accept_decide_probe
     if (forget_i)     useful.heard   = 1'b0;
   endfunction
   verdict_t staged, whole;
-  logic     keeps_state;
+  logic     accepts, keeps_state;
   assign staged      = useful(verdict);
   assign whole       = useful(reference);
   // A PDC that ends comes again for its messages of the table.
   assign agrees_o    = staged == whole || (u_stages.class_.defers && !verdict.write && !verdict.respond && !verdict.place);
-  assign keeps_state = verdict.entry.message.state == (u_stages.decision.idles ? MessageNone : entry.message.state);
-  assign early_o     = !u_stages.decision.plain ||
-                       (verdict.write && keeps_state && verdict.entry.expected == u_stages.decision.expected &&
-                        verdict.entry.ahead == u_stages.after.ahead && verdict.entry.table_open == entry.table_open &&
+  assign accepts     = u_stages.decision.accepts;
+  assign keeps_state = verdict.entry.message.state == (accepts && u_stages.decision.idles ? MessageNone : entry.message.state);
+  assign early_o     = !(u_stages.decision.plain && verdict.write) ||
+                       (keeps_state && verdict.entry.expected == (accepts ? u_stages.decision.expected : entry.expected) &&
+                        verdict.entry.ahead == (accepts ? u_stages.after.ahead : entry.ahead) &&
+                        (accepts || verdict.entry.message == entry.message) && verdict.entry.table_open == entry.table_open &&
                         verdict.entry.open && verdict.entry.gen == entry.gen && verdict.entry.rud == entry.rud &&
                         verdict.entry.start_psn == entry.start_psn);
 

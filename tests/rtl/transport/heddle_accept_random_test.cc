@@ -149,6 +149,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
         ++sender.next;
         sender.top = std::max(sender.top, sender.next);
         path.Submit(pkt);
+        if (random.Chance(trouble)) bench.SendSquashed(pkt);
       }
       path.Deliver();
       bench.Cycle();

@@ -210,6 +210,7 @@ void RudRun::Submit(Sender& sender, uint32_t index) {
   sent.lost = false;
   sent.at = bench_.cycle;
   path_.Submit(pkt);
+  if (random_.Chance(trouble_)) bench_.SendSquashed(pkt);
 }
 
 void RudRun::Send(Sender& sender) {

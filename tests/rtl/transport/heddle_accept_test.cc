@@ -62,6 +62,69 @@ TEST_F(AcceptTest, SynOpensAPdcPlacesAndCompletesTheMessage) {
   EXPECT_EQ(Count(Statistic::kRxMessages), 1);
 }
 
+TEST_F(AcceptTest, SquashedPacketHasNoEffect) {
+  for (const PdsType type : {PdsType::kRodReq, PdsType::kRudReq}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    type_ = type;
+    tpdcid_ = 0;
+    const auto stats = bench_.stats;
+    bench_.AddBuffer(2, 64, 0x1000, 1);
+    bench_.SendSquashed(Syn(kStart, 8));
+    bench_.RunUntilIdle();
+    EXPECT_EQ(bench_->open_o, 0) << "no PDC opens";
+    EXPECT_EQ(bench_.stats, stats);
+    EXPECT_TRUE(bench_.responses.empty());
+
+    rtl::RxPacket syn = Syn(kStart, 8);
+    tpdcid_ = bench_.Answer(syn).spdcid;
+    bench_.TakeRecord();
+    bench_.AddBuffer(2, 64, 0x1000, 2);
+    rtl::RxPacket closes = Control(CpType::kCloseCommand, kStart + 1);
+    // Right after a packet that changes more than what is forwarded, too.
+    for (const bool follows : {false, true}) {
+      const size_t responses = bench_.responses.size();
+      const size_t credits = bench_.credits_taken.size();
+      if (follows) bench_.Send(syn);
+      for (const rtl::RxPacket& packet :
+           {Packet(kStart + 1, 8), Packet(kStart + 5, 8),
+            First(kStart + 1, 1024, 2048), syn, closes}) {
+        bench_.SendSquashed(packet);
+      }
+      bench_.RunUntilIdle();
+      EXPECT_EQ(bench_.responses.size(), responses + follows);
+      EXPECT_EQ(bench_.credits_taken.size(), credits);
+      EXPECT_EQ(bench_->open_o, 1);
+    }
+    bench_.places.clear();
+    // The PSN that was squashed is still expected.
+    bench_.Send(Packet(kStart + 1, 8));
+    bench_.RunUntilIdle();
+    EXPECT_EQ(bench_.TakeRecord().complete, 1);
+    bench_.Answer(Control(CpType::kCloseCommand, kStart + 2));
+    EXPECT_EQ(bench_->open_o, 0);
+    bench_.responses.clear();
+  }
+}
+
+// A packet that may wait for the one before it does not if it is void.
+TEST_F(AcceptTest, SquashedPacketThatWaitsIsGone) {
+  Open();
+  bench_.AddBuffer(2, 4096, 0x1000, 1);
+  bench_.Send(First(kStart + 1, 1024, 3072));
+  bench_.SendSquashed(Next(kStart + 2, 1024, 1024, false, 3072));
+  bench_.Send(Next(kStart + 2, 1024, 1024, false, 3072));
+  bench_.SendSquashed(Next(kStart + 3, 2048, 1024, true, 3072));
+  bench_.Send(Next(kStart + 3, 2048, 1024, true, 3072));
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(bench_.places[i].bytes, 1024);
+    EXPECT_EQ(bench_.places[i].complete, i == 2);
+  }
+  EXPECT_EQ(Count(Statistic::kRxDuplicates), 0);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 0);
+}
+
 TEST_F(AcceptTest, DuplicateIsAcknowledgedAgainAndItsPayloadDropped) {
   Open();
   for (uint32_t i = 1; i <= 3; ++i) {
@@ -536,6 +599,35 @@ TEST_F(AcceptTest, OnePacketIsTakenEveryTwoCycles) {
   bench_.RunUntilIdle();
   EXPECT_LE(bench_.cycle - start, 2u * 200 + 10);
   EXPECT_EQ(bench_.places.size(), 200u);
+}
+
+TEST_F(AcceptTest, OneThatIsNotAcceptedIsTakenEveryTwoCycles) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  constexpr uint32_t kEarly = 50;
+  for (uint32_t i = 0; i < kEarly; ++i) {
+    bench_.Send(Packet(kStart + 2 + i, 8));
+  }
+  bench_.Send(Packet(kStart + 1, 8));
+  for (uint32_t i = 0; i < kEarly; ++i) {
+    bench_.Send(Packet(kStart + 1, 8));
+  }
+  // There is no buffer for the next: it is refused, and again.
+  for (uint32_t i = 0; i < kEarly; ++i) {
+    bench_.Send(Packet(kStart + 2, 8));
+  }
+  const size_t before = bench_.responses.size();
+  const uint64_t start = bench_.cycle;
+  bench_.RunUntilIdle();
+  EXPECT_LE(bench_.cycle - start, 2u * (3 * kEarly + 1) + 10);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), kEarly);
+  EXPECT_EQ(Count(Statistic::kRxRequests), 2) << "with the one that opened it";
+  EXPECT_EQ(Count(Statistic::kRxDuplicates), kEarly);
+  EXPECT_EQ(Count(Statistic::kRxRefused), kEarly);
+  ASSERT_EQ(bench_.responses.size(), before + 1 + 2 * kEarly);
+  ExpectNack(bench_.responses[before], NackCode::kRodOoo, tpdcid_, kStart + 2);
+  ExpectNack(bench_.responses.back(), NackCode::kNoPktBuffer, tpdcid_,
+             kStart + 2);
 }
 
 TEST_F(AcceptTest, CloseFreesThePdcAndItsDuplicateIsUnknown) {

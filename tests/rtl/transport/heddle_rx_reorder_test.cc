@@ -55,10 +55,14 @@ class Buffer {
   };
 
   void Push(const rtl::RxPacket& packet) {
-    packets_.push_back(packet);
+    packets_.push_back({packet});
     for (size_t at = 0; at < packet.payload_bytes; at += kBeatBytes) {
       arriving_.push_back(Beat(packet, at));
     }
+  }
+  // A packet that is void two cycles after it was taken.
+  void PushSquashed(const rtl::RxPacket& packet) {
+    packets_.push_back({packet, true});
   }
   void End(uint16_t pdc) { ends_.push_back(pdc); }
 
@@ -111,13 +115,18 @@ class Buffer {
   void Decide();
 
   sim::model::ClockedModel<Vheddle_rx_reorder> dut_;
-  std::deque<rtl::RxPacket> packets_;
+  struct Pushed {
+    rtl::RxPacket packet;
+    bool squashed = false;
+  };
+  std::deque<Pushed> packets_;
   std::deque<Bytes> arriving_, leaving_;
   std::deque<uint16_t> ends_;
   // heddle_accept decides `packet_`, with `look_`; `entered_` is looked up in
   // the cycle in which nothing is decided.
   bool busy_ = false;
   bool inside_ = false;
+  uint64_t squash_at_ = 0;  // The cycle in which what is inside is void.
   rtl::RxPacket packet_;
   rtl::RxPacket entered_;
   rtl::Reorder look_;
@@ -157,7 +166,7 @@ void Buffer::Cycle() {
   ++cycle;
   if (!dut_->pkt_valid_i && !packets_.empty() && !Stalls()) {
     dut_->pkt_valid_i = 1;
-    rtl::Drive(dut_->pkt_i, packets_.front());
+    rtl::Drive(dut_->pkt_i, packets_.front().packet);
   }
   if (!dut_->pay_valid_i && !arriving_.empty() && !Stalls()) {
     dut_->pay_valid_i = 1;
@@ -165,7 +174,10 @@ void Buffer::Cycle() {
                 kBeatBytes);
   }
   rtl::Drive(dut_->verdict_i, rtl::ReorderVerdict{});
-  const bool decides = busy_ && !Stalls();
+  const bool squashes = squash_at_ == cycle;
+  const bool is_void = squash_at_ >= cycle;
+  dut_->pkt_squash_i = squashes;
+  const bool decides = busy_ && (is_void || !Stalls());
   if (decides) {
     Decide();
   } else if (!busy_ && !inside_ && !ends_.empty()) {
@@ -175,8 +187,9 @@ void Buffer::Cycle() {
     rtl::Drive(dut_->verdict_i, verdict);
     ends_.pop_front();
   }
-  const bool looks = inside_ && !busy_ && !Stalls();
-  dut_->pkt_ready_i = (!inside_ || looks) && ends_.empty() && !Stalls();
+  const bool looks = inside_ && !busy_ && !is_void && !Stalls();
+  dut_->pkt_ready_i =
+      (!inside_ || looks || squashes) && ends_.empty() && !Stalls();
   dut_->pay_ready_i = !hold && !leaving_.empty() && !Stalls();
   rtl::Drive(dut_->look_pkt_i, entered_);
   dut_->look_pdc_i = static_cast<uint8_t>(entered_.dpdcid);
@@ -190,6 +203,7 @@ void Buffer::Cycle() {
     packet_ = entered_;
     look_ = rtl::Sample<rtl::Reorder>(dut_->look_o);
   }
+  if (squashes) inside_ = false;
   if (dut_->pay_valid_o && dut_->pay_ready_i) {
     Bytes beat(kBeatBytes);
     std::memcpy(beat.data(), PinBytes(dut_->pay_data_o), kBeatBytes);
@@ -210,6 +224,7 @@ void Buffer::Cycle() {
     dut_->pay_valid_i = 0;
   }
   if (taken) {
+    if (packets_.front().squashed) squash_at_ = cycle + 2;
     packets_.pop_front();
     dut_->pkt_valid_i = 0;
   }
@@ -238,6 +253,19 @@ TEST(RxReorderTest, PacketsOfOthersPassMeanwhile) {
   buffer.Push(Packet(7, 0));
   buffer.RunUntilIdle();
   EXPECT_EQ(buffer.Accepted(7).size(), 3u);
+}
+
+TEST(RxReorderTest, SquashedPacketsLeaveNoTrace) {
+  Buffer buffer;
+  for (const uint32_t psn : {1, 0, 2, 3, 4}) {
+    buffer.PushSquashed(Packet(7, psn));
+    buffer.Push(Packet(7, psn));
+    buffer.PushSquashed(Packet(8, psn));
+  }
+  buffer.RunUntilIdle();
+  EXPECT_EQ(buffer.Accepted(7), (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(buffer.Count(Decision::kKept), 1u);
+  EXPECT_EQ(buffer.decisions.size(), 6u) << "one is offered twice";
 }
 
 TEST(RxReorderTest, SecondGapWaitsForItsPacket) {
@@ -440,6 +468,7 @@ TEST(RxReorderTest, RandomSendersArriveOnceAndInOrder) {
       }
       push(pdc, next[pdc]++, step);
       if (random.Chance(0.02)) buffer.refusals[pdc] = 1;
+      if (random.Chance(0.1)) buffer.PushSquashed(Packet(pdc, next[pdc]));
       for (uint32_t i = random.Below(40); i > 0; --i) buffer.Cycle();
     }
     // All that is still missing, in order, until nothing is.
