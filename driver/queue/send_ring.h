@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "driver/base/mmio.h"
 #include "driver/dma/dma_buffer.h"
@@ -223,7 +224,14 @@ class SendRing {
   uint16_t head_cell() const noexcept {
     return static_cast<uint16_t>(LoadShared(head_cell_));
   }
-  Release ReleaseFromCell() noexcept { return ReleaseTo(head_cell()); }
+  // Frees the slots before it. A value counts once: the device does not store
+  // what completions report, so it may be older than 2^16 slots. Precondition:
+  // since the last call no more than `capacity()` slots were released.
+  Release ReleaseFromCell() noexcept {
+    const uint16_t cell = head_cell();
+    return std::exchange(seen_cell_, cell) == cell ? Release::kStale
+                                                   : ReleaseTo(cell);
+  }
 
   // All in slots. A push of n slots succeeds when 2n - 1 are free, whatever
   // the position.
@@ -447,6 +455,7 @@ class SendRing {
   contract::TxDesc* slots_;
   RingPositions positions_;
   uint16_t last_position_ = 0;
+  uint16_t seen_cell_ = 0;  // By `ReleaseFromCell`.
   bool direct_;
   Doorbell tail_doorbell_;
   const uint64_t* head_cell_;

@@ -418,6 +418,25 @@ TEST_F(SendRingTest, HeadCellReleasesOperationsWithoutACompletion) {
   EXPECT_EQ(ring_.free_slots(), 5U);
 }
 
+TEST_F(SendRingTest, HeadCellThatIsOlderThanTheWrapReleasesNothing) {
+  for (uint64_t i = 0; i < 65536; ++i) {
+    ASSERT_TRUE(PushOne(i));
+    ring_.Publish();
+    EXPECT_EQ(ring_.ReleaseFromCell(), Release::kStale);
+    if (i < 65535) {
+      ASSERT_EQ(ring_.ReleaseTo(static_cast<uint16_t>(i + 1)), Release::kMoved)
+          << "as completions report";
+    }
+  }
+  EXPECT_EQ(ring_.tail(), cell_) << "once around";
+  EXPECT_EQ(ring_.free_slots(), kSlots - 1);
+  cell_ = 65535;
+  EXPECT_EQ(ring_.ReleaseFromCell(), Release::kStale) << "nothing new";
+  cell_ = 0;
+  EXPECT_EQ(ring_.ReleaseFromCell(), Release::kMoved);
+  EXPECT_EQ(ring_.free_slots(), kSlots);
+}
+
 class PushTest : public SendRingTest {
  protected:
   static SendRing BindWithWindow(FakeDevice& device, std::span<TxDesc> slots,

@@ -6,6 +6,7 @@
 // Cell:     an operation without completion (flag `completion` clear and status ok, or NOP)
 //           writes the head cell when a quarter of the ring was released since the last report,
 //           or when the context has nothing else in flight.
+// Queued:   64 ended messages may wait, so that walking over slots does not stop heddle_pdc_walk.
 // Grouped:  of an operation of several descriptors, the last one is held until all have ended, and
 //           speaks for them; the others are silent.
 // Counted:  each operation in its context's counter of its class, with a completion or without.
@@ -101,13 +102,22 @@ module heddle_tx_release
   logic [MsgW-1:0] flush_msg;
   logic            d1_spill_q;    // Slots are released early, nothing ends.
   tx_give_t        d1_give_q;
+  // While the oldest message of a ring walks over others, a slot in a cycle, those that end wait here.
+  localparam int unsigned Waiting = 64;
+  logic                     waits, ends_taken;
+  tx_done_t                 ended;
+  logic [$clog2(Waiting):0] unused_count;
+  heddle_fifo #(.Width($bits(tx_done_t)), .Depth(Waiting)) u_ended (
+    .clk_i, .rst_ni, .valid_i(done_valid_i), .ready_o(done_ready_o), .data_i(done_i),
+    .valid_o(waits), .ready_i(ends_taken), .data_o(ended), .count_o(unused_count)
+  );
   assign d0_room      = (!d1_valid_q || d1_finish) && msg_ready;
   assign again_valid  = again_q || flush_valid;
   assign give_ready_o = d0_room && !again_valid && !flush;
-  assign done_ready_o = give_ready_o && !give_valid_i;
-  assign d0_take      = d0_room && (again_valid || ((done_valid_i || give_valid_i) && !flush));
+  assign ends_taken   = give_ready_o && !give_valid_i;
+  assign d0_take      = d0_room && (again_valid || ((waits || give_valid_i) && !flush));
   always_comb begin
-    d0_done = done_i;
+    d0_done = ended;
     if (again_q) begin
       d0_done = again_done_q;
     end else if (flush_valid) begin
@@ -407,7 +417,7 @@ module heddle_tx_release
     end
   end
 
-  assign idle_o = !done_valid_i && !give_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
+  assign idle_o = !done_valid_i && !waits && !give_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
                   forget == '0 && !again_q && !token_q && !flush && msg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

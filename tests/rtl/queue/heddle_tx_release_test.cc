@@ -668,6 +668,30 @@ TEST(TxReleaseTest, SustainsAMessageEveryTwoCycles) {
   EXPECT_LE(per_message, 2.05);
 }
 
+// Messages go to three PDCs in turn, whose ACKs end 16 each: those of one PDC
+// wait for the slots of the others, and then all are released at once.
+TEST(TxReleaseTest, TakesAMessageEveryTwoCyclesOutOfTheOrderOfSlots) {
+  constexpr uint32_t kPdcs = 3;
+  constexpr uint32_t kAcked = 16;
+  constexpr uint32_t kMessages = kPdcs * kAcked * 20;
+  Bench b(1);
+  b.SetContext(0, true, 0, 12);
+  b.Run(5000);
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    b.allocate.emplace_back(i, Message{.position = i});
+  }
+  b.Run(1000);
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    const uint32_t ack = i / kAcked;
+    const uint32_t position =
+        (ack / kPdcs * kAcked + i % kAcked) * kPdcs + ack % kPdcs;
+    b.done.push_back({.msg = uint16_t(position)});
+    b.Run(2);
+    ASSERT_TRUE(b.done.empty()) << "message " << i << " stalls";
+  }
+  ASSERT_TRUE(b.WaitFor(kMessages));
+}
+
 TEST(TxReleaseTest, StaleMessageReturnsOnlyCreditAndEntry) {
   Bench b(1);
   b.SetContext(2, true, 4, 4);
