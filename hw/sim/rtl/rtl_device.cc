@@ -304,6 +304,10 @@ void RtlDevice::Settle() {
 
 void RtlDevice::AdvanceTime() {
   const uint64_t now = base::MonotonicNs();
+  if (!wire_->PeersCaughtUp(now)) {
+    waited_for_peers_ = true;
+    return;
+  }
   const uint64_t cycles = node_->model().cycles();
   uint64_t limit = TickClock::kMaxStep;
   if (!quiet_ || mac_->active()) {
@@ -314,7 +318,10 @@ void RtlDevice::AdvanceTime() {
   } else {
     counted_cycles_ = cycles;
   }
-  ticks_.Advance(now, wire_->PeerIsBehind(now) ? 0 : limit);
+  if (std::exchange(waited_for_peers_, false)) {
+    limit = std::min(limit, TickClock::kWaitStep);
+  }
+  ticks_.Advance(now, limit);
 }
 
 void RtlDevice::AcceptNotifications() {

@@ -112,9 +112,10 @@ class RtlDevice : public Device {
 
   mutable std::mutex mutex_;
   TickClock ticks_;
-  uint64_t ticked_at_cycle_ = 0;  // The last tick.
-  uint64_t counted_cycles_ = 0;   // Cycles that have counted as time.
-  uint64_t noted_cycles_ = 0;     // Cycles that peers know of.
+  uint64_t ticked_at_cycle_ = 0;   // The last tick.
+  uint64_t counted_cycles_ = 0;    // Cycles that have counted as time.
+  uint64_t noted_cycles_ = 0;      // Cycles that peers know of.
+  bool waited_for_peers_ = false;  // At the last look at the clock.
   std::string failure_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.

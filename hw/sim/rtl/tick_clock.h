@@ -61,6 +61,10 @@ class TickClock {
 
   // The limit while the NIC waits; a waiter looks at least that often.
   static constexpr uint64_t kMaxStep = 100;
+  // The limit after a wait for peers, however long. An answer arrives within
+  // two such steps of its request, which are to end no timer of a
+  // retransmission.
+  static constexpr uint64_t kWaitStep = 16;
   // Longer than the longest time between retransmissions.
   static constexpr uint64_t kLongTicks = 8192;
 

@@ -47,6 +47,7 @@ class FrameRingProducer {
   uint64_t consumed() const {
     return memory_->head.load(std::memory_order_acquire);
   }
+  uint64_t produced() const { return tail_; }
   // True if the consumer has not yet taken everything.
   bool pending() const { return consumed() != tail_; }
   // Asks to be woken when there is room. What became free before is not told

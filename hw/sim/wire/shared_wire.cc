@@ -381,12 +381,36 @@ bool SharedWire::ReceiverIsBehind(uint32_t index, uint64_t now_ns) {
          ProcessOf(index, now_ns) != base::ProcessId::State::kEnded;
 }
 
-bool SharedWire::PeerIsBehind(uint64_t now_ns) {
-  bool behind = false;
-  for (const uint32_t index : receivers_) {
-    behind = ReceiverIsBehind(index, now_ns) || behind;
+bool SharedWire::ReceiverCaughtUp(uint32_t index, uint64_t now_ns) {
+  if (!ReceiverIsBehind(index, now_ns)) {
+    return true;
   }
-  return behind;
+  Peer& peer = *peers_[index];
+  const uint64_t work =
+      (*segment_)->ports[index].work_done.load(std::memory_order_relaxed);
+  const uint64_t left = peer.sent_before - peer.producer->consumed();
+  if (!peer.taken && static_cast<int64_t>(left) <= 0) {
+    peer.taken = true;
+    peer.taken_work = work;
+  }
+  return peer.taken && work - peer.taken_work >= kAnswerWork;
+}
+
+bool SharedWire::PeersCaughtUp(uint64_t now_ns) {
+  bool all = true;
+  for (const uint32_t index : receivers_) {
+    bool& caught_up = peers_[index]->caught_up;
+    caught_up = ReceiverCaughtUp(index, now_ns) || caught_up;
+    all = all && caught_up;
+  }
+  for (const uint32_t index : receivers_) {
+    if (all) {
+      Peer& peer = *peers_[index];
+      peer.sent_before = peer.producer->produced();
+      peer.taken = peer.caught_up = false;
+    }
+  }
+  return all;
 }
 
 bool SharedWire::PeerIsBehind(FunctionId function, uint64_t now_ns) {

@@ -136,13 +136,16 @@ class SharedWire final : public firmware::Switch {
   // now, UINT64_MAX: nothing), and did `done` since the last call, in cycles of
   // a NIC or what takes about as long.
   void NoteWork(uint64_t at_ns, uint64_t done = 0);
-  // True if a peer is behind, not silent: it has frames of this port to take,
-  // or has had too little time on a CPU since it took them (`kAnswerWork`).
-  // False once it has taken nothing for `kStarvedNs`, or its process has ended.
-  // Same thread as sending.
-  bool PeerIsBehind(uint64_t now_ns);
-  // The same of one function.
+  // True if the function lags and is not silent: it has frames of this port to
+  // take, or has had too little time on a CPU since it took them
+  // (`kAnswerWork`). False once it has taken nothing for `kStarvedNs`, or its
+  // process has ended. Same thread as sending.
   bool PeerIsBehind(FunctionId function, uint64_t now_ns);
+  // True if no peer lags, or if each has had the time to answer what it had
+  // been sent when the last call returned true. With endless traffic some peer
+  // lags at each moment, but no frame waits without end. Same thread as
+  // sending.
+  bool PeersCaughtUp(uint64_t now_ns);
   // Frames were blocked, and no receiver that had no room has taken anything
   // since. Same thread as sending.
   bool IsStillFull() const;
@@ -202,6 +205,11 @@ class SharedWire final : public firmware::Switch {
     uint64_t looked_ns = 0;    // When its process was last looked at.
     base::ProcessId::State process = base::ProcessId::State::kRuns;
     bool was_pending = false;
+    // For `PeersCaughtUp`, since it last returned true:
+    uint64_t sent_before = 0;  // The end of what it had been sent by then.
+    uint64_t taken_work = 0;   // Its work when it was seen to have taken that.
+    bool taken = false;
+    bool caught_up = false;
     uint32_t unflushed = 0;         // Frames since `FlushNews`.
     uint64_t blocked_since_ns = 0;  // 0: not blocked.
     uint64_t consumed_then = 0;
@@ -246,6 +254,7 @@ class SharedWire final : public firmware::Switch {
   // system call. An end is noticed by this.
   base::ProcessId::State ProcessOf(uint32_t index, uint64_t now_ns);
   bool ReceiverIsBehind(uint32_t index, uint64_t now_ns);
+  bool ReceiverCaughtUp(uint32_t index, uint64_t now_ns);
 
   std::unique_ptr<WireSegment> segment_;
   WireDirectory directory_;
