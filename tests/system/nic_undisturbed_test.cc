@@ -26,16 +26,17 @@ constexpr uint64_t kLongestPause = 64;  // Cycles.
 class UndisturbedTest : public NodesTest {
  protected:
   void OpenStreams(size_t peers, sim::nic::LockstepOptions options,
-                   size_t others = 0) {
+                   size_t others = 0, bool ordered = false) {
     options.seed = TestSeed();
-    ASSERT_NO_FATAL_FAILURE(
-        Open(peers + 1 + others, options, [](size_t, BareEndpointOptions& o) {
-          o.ordered = false;
-          o.tx_log2 = 12;
-          o.rx_log2 = 12;
-          o.cq_log2 = 12;
-          o.av_entries = 256;
-        }));
+    ASSERT_NO_FATAL_FAILURE(Open(peers + 1 + others, options,
+                                 [=, this](size_t, BareEndpointOptions& o) {
+                                   o.ordered = ordered;
+                                   o.spill = to_stuck_;
+                                   o.tx_log2 = 12;
+                                   o.rx_log2 = 12;
+                                   o.cq_log2 = 12;
+                                   o.av_entries = 256;
+                                 }));
     peers_ = peers;
     posted_ = received_ = 0;
     payload_ = &nodes_->Memory(0, kBytes);
@@ -69,7 +70,9 @@ class UndisturbedTest : public NodesTest {
       }
     }
     while (a().tx().PushInline(
-        {.peer = static_cast<uint32_t>(first_ + posted_ % entries_),
+        {.peer = to_stuck_ && posted_ % 10 == 9
+                     ? kStuckEntry
+                     : static_cast<uint32_t>(first_ + posted_ % entries_),
          .flags = static_cast<uint8_t>(
              posted_ % 16 == 15 ? contract::kTxFlagCompletion : 0)},
         payload_->data(), kBytes)) {
@@ -173,11 +176,13 @@ class UndisturbedTest : public NodesTest {
     EXPECT_EQ(Count(kTarget, Statistic::kRxDuplicates), 0U);
   }
 
+  static constexpr uint32_t kStuckEntry = 2;  // The entry of `kOther`.
   static constexpr size_t kTarget = 1;
   static constexpr size_t kOther = 2;
   size_t peers_ = 0;
   uint64_t posted_ = 0, received_ = 0;
   uint32_t stuck_ = 0;
+  bool to_stuck_ = false;  // Every tenth message of a stream.
   std::unique_ptr<BareEndpoint> other_;
 
  private:
@@ -201,6 +206,18 @@ TEST_F(UndisturbedTest, CongestionControlHoldsNoAcknowledgement) {
   std::printf("%.2f cycles per message, with congestion control %.2f\n",
               without, with);
   EXPECT_LE(with, without + 0.3);
+}
+
+// Packets after a gap arrive at line rate. A frame that finds no room
+// after them could be another peer's.
+TEST_F(UndisturbedTest, WhatFollowsAGapIsNotDropped) {
+  sim::nic::LockstepOptions options;
+  options.wire.latency_cycles = 500;
+  options.wire.faults.loss = 0.005;
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(1, options, 0, /*ordered=*/true));
+  std::printf("%.2f cycles per message\n", CyclesPerMessage(5000));
+  EXPECT_EQ(Count(kTarget, Statistic::kDropOverflow), 0U);
+  EXPECT_GT(Count(kTarget, Statistic::kRxOutOfOrder), 2000U);
 }
 
 // `ResolveTest` has as many peers as the NIC caches.
@@ -247,6 +264,16 @@ TEST_F(UndisturbedTest, AnotherContextSpillsWithoutAPause) {
   }
 }
 
+// Every tenth message is to a peer that has no receives.
+TEST_F(UndisturbedTest, MessagesOfTheContextSpillWithoutAPause) {
+  to_stuck_ = true;
+  ASSERT_NO_FATAL_FAILURE(OpenStreams(1, {}, 1));
+  CyclesPerMessage(10000);
+  const uint64_t before = Count(0, Statistic::kTxSpilled);
+  ExpectNoPauseDuring([&] { ServeFor(10000); });
+  EXPECT_GE(Count(0, Statistic::kTxSpilled), before + 100);
+}
+
 TEST_F(UndisturbedTest, AnotherContextThatSpilledEndsWithoutAPause) {
   ASSERT_NO_FATAL_FAILURE(OpenBesideStuck(900, true));
   ServeFor(20000);
@@ -254,13 +281,37 @@ TEST_F(UndisturbedTest, AnotherContextThatSpilledEndsWithoutAPause) {
   ExpectNoPauseDuring([&] { other_.reset(); });
 }
 
-// Messages to it are outstanding.
+// Messages to it are outstanding. It serves again, and they come as to a new
+// peer.
 TEST_F(UndisturbedTest, APeerOfAnotherContextResetsWithoutAPause) {
   ASSERT_NO_FATAL_FAILURE(OpenBesideStuck(900, true));
+  BareEndpoint& peer = nodes_->endpoint(kOther);
+  DmaBuffer& buffer = nodes_->Memory(kOther, kBytes);
+  ASSERT_TRUE(peer.rx().TryPush(0, buffer.iova(), kBytes));
+  peer.rx().Publish();
+  EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+    Serve();
+    return peer.PollRx().has_value();
+  })) << "the PDC is open";
   ServeFor(20000);
+  std::unique_ptr<AdminQueue> admin;
+  std::unique_ptr<BareEndpoint> again;
   ExpectNoPauseDuring([&] {
-    EXPECT_TRUE(nodes_->device(kOther).Reset().ok());
-    nodes_->endpoint(kOther).Forget();
+    Device& device = nodes_->device(kOther);
+    ASSERT_TRUE(device.Reset().ok());
+    peer.Forget();
+    std::string error;
+    ASSERT_TRUE(WaitReady(device, kReadyLimit, error).ok()) << error;
+    auto created = AdminQueue::Create(device);
+    ASSERT_TRUE(created.ok());
+    admin = std::move(created.value());
+    again = BareEndpoint::Create(device, *admin, {}, &error);
+    ASSERT_NE(again, nullptr) << error;
+    const uint64_t before = Count(kOther, Statistic::kRxRefused);
+    EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+      Serve();
+      return Count(kOther, Statistic::kRxRefused) > before;
+    })) << "it has no receives, either";
     ServeFor(5000);
   });
 }
