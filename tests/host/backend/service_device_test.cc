@@ -73,7 +73,7 @@ class Side {
  public:
   explicit Side(fid_fabric* fabric) {
     const core::InfoPointer info(core::AllocateInfo());
-    info->domain_attr->name = strdup("soft0");
+    info->domain_attr->name = strdup("rtl0");
     info->domain_attr->threading = FI_THREAD_DOMAIN;
     EXPECT_EQ(OpenDomain(fabric, info.get(), 0, &domain_, nullptr), 0);
     fi_cq_attr attr = {};

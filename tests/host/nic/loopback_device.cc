@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <tuple>
 
 namespace heddle::test {
 namespace {
@@ -16,8 +15,7 @@ using contract::CompletionKind;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint32_t kLimits = 0x10101010;              // 16 of each kind.
-constexpr uint32_t kRegionLimits = 32U << 16 | 1024;  // Counters, regions.
+constexpr uint32_t kLimits = 0x10101010;  // 16 of each kind.
 
 void* HostAddress(uint64_t iova) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): host memory is this process.
@@ -43,10 +41,6 @@ LoopbackDevice::LoopbackDevice(std::shared_ptr<LoopbackWire> wire,
   }
   bus_.context_limits = kLimits;
   bus_.region_limits = 0;
-  if (options_.rma) {
-    name_ = "soft0";
-    bus_.region_limits = kRegionLimits;
-  }
   program_.Start();
   wire_->devices.push_back(this);
   if (options_.own_thread) {
@@ -106,32 +100,20 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
   }
 }
 
-void LoopbackDevice::ReadIdentity(bool rma, std::span<uint64_t> words) {
-  LoopbackOptions options;
-  options.own_thread = false;
-  options.rma = rma;
-  LoopbackDevice device(std::make_shared<LoopbackWire>(), options);
+void LoopbackDevice::ReadIdentity(std::span<uint64_t> words) {
+  LoopbackDevice device(std::make_shared<LoopbackWire>(),
+                        {.own_thread = false});
   for (size_t i = 0; i < words.size(); ++i) {
     words[i] =
         device.ReadRegister64(static_cast<uint32_t>(i * sizeof(uint64_t)));
   }
 }
 
-uint64_t LoopbackDevice::capability(bool rma) {
-  constexpr uint64_t kRma =
-      contract::kCapabilityWrite | contract::kCapabilityRead |
-      contract::kCapabilityScatterGather | contract::kCapabilityCounters |
-      contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
-      contract::kCapabilityFence | contract::kCapabilityMore;
-  return contract::kCapabilitySend | contract::kCapabilityRod |
-         contract::kCapabilityInline | contract::kCapabilityWriteErrors |
-         (rma ? kRma : 0);
-}
-
 uint64_t LoopbackDevice::ReadRegister64(uint32_t offset) {
   const std::lock_guard lock(wire_->mutex);
   if (offset == contract::kBar0CapabilityOffset) {
-    return capability(options_.rma);
+    return contract::kCapabilitySend | contract::kCapabilityRod |
+           contract::kCapabilityInline | contract::kCapabilityWriteErrors;
   }
   if (offset >= contract::kBar0StatisticsOffset) {
     return statistics_.at((offset - contract::kBar0StatisticsOffset) /
@@ -404,9 +386,6 @@ void LoopbackDevice::ForgetRewritten() {
     if (event.kind != firmware::BusEvent::Kind::kTableWrite) {
       continue;
     }
-    if (event.table == contract::Table::kCounter) {
-      counters_[event.index] = {};
-    }
     if (event.index >= kContexts) {
       continue;
     }
@@ -436,10 +415,6 @@ void LoopbackDevice::TakeDoorbell(uint32_t offset, uint64_t value) {
   const uint32_t reg = offset % contract::kDoorbellPageBytes;
   const auto opcode = static_cast<contract::DoorbellOp>(
       value & contract::kDoorbellOpOpcodeMask);
-  if (page >= contract::kCounterPageFirst) {
-    TakeCounterDoorbell(page - contract::kCounterPageFirst, reg, value);
-    return;
-  }
   if (page >= contract::kCqPageFirst) {
     const uint32_t index = page - contract::kCqPageFirst;
     CqState& cq = cq_.at(index);
@@ -528,7 +503,8 @@ bool LoopbackDevice::FetchPayload(uint32_t context,
                                   const contract::TxCtxCfg& cfg,
                                   Message& message) {
   const contract::TxDesc& desc = message.desc;
-  if (!FindBuffer(cfg, message)) {
+  const std::optional<uint64_t> buffer = FindBuffer(cfg, message);
+  if (!buffer) {
     return false;
   }
   auto [cached, missing] = tx_[context].av_cache.try_emplace(desc.peer);
@@ -544,67 +520,38 @@ bool LoopbackDevice::FetchPayload(uint32_t context,
     message.status = Status::kBadPeer;
     return true;
   }
-  if (desc.opcode == contract::Opcode::kRead) {
-    return true;
-  }
   message.payload.resize(desc.length);
-  size_t at = 0;
-  for (const contract::TxSegment& piece : message.pieces) {
-    if (!Read(piece.iova, &message.payload[at], piece.length)) {
-      message.status = Status::kLocalAccess;
-      return false;
-    }
-    at += piece.length;
+  if (desc.length != 0 && !Read(*buffer, message.payload.data(), desc.length)) {
+    message.status = Status::kLocalAccess;
+    return false;
   }
   return true;
 }
 
-bool LoopbackDevice::FindBuffer(const contract::TxCtxCfg& cfg,
-                                Message& message) {
+std::optional<uint64_t> LoopbackDevice::FindBuffer(
+    const contract::TxCtxCfg& cfg, Message& message) {
   const contract::TxDesc& desc = message.desc;
-  const bool rma = desc.opcode == contract::Opcode::kWrite ||
-                   desc.opcode == contract::Opcode::kRead;
-  if (desc.opcode != contract::Opcode::kSend && !(options_.rma && rma)) {
+  if (desc.opcode != contract::Opcode::kSend) {
     message.status = Status::kBadOpcode;
-    return false;
+    return std::nullopt;
   }
   const bool in_desc = (desc.flags & contract::kTxFlagInline) != 0;
   const bool in_slots = (desc.flags & contract::kTxFlagInlineExt) != 0;
+  const bool is_inline = in_desc || in_slots;
+  const uint32_t room =
+      in_desc ? contract::kInlineBytes : contract::kInjectBytes;
+  if (is_inline ? desc.length > room || desc.segments != 0
+                : desc.segments != (desc.length == 0 ? 0 : 1) ||
+                      desc.local_length != desc.length) {
+    message.status = Status::kBadLength;
+    return std::nullopt;
+  }
   const uint32_t mask = (1U << cfg.ring_log2) - 1;
   const uint64_t slot =
       cfg.ring_base + uint64_t{message.position & mask} * contract::kDescBytes;
-  bool ok = true;
-  if (in_desc || in_slots) {
-    const uint32_t room =
-        in_desc ? contract::kInlineBytes : contract::kInjectBytes;
-    ok = desc.length <= room && desc.segments == 0 &&
-         desc.opcode != contract::Opcode::kRead;
-    message.pieces.push_back({.iova = slot + (in_desc ? contract::kInlineOffset
-                                                      : contract::kDescBytes),
-                              .length = desc.length});
-  } else if (desc.segments <= 1) {
-    ok = desc.segments == (desc.length == 0 ? 0 : 1) &&
-         desc.local_length == desc.length;
-    message.pieces.push_back({.iova = desc.local_iova, .length = desc.length});
-  } else {
-    message.pieces.resize(contract::kLocalSegments);
-    ok = options_.rma && desc.segments <= contract::kLocalSegments &&
-         desc.ext_slots == 1 &&
-         Read(slot + contract::kDescBytes, message.pieces.data(),
-              contract::kDescBytes);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < message.pieces.size(); ++i) {
-      const contract::TxSegment& piece = message.pieces[i];
-      const bool used = i < desc.segments;
-      ok = ok && piece.rsvd0 == 0 && (used || piece == contract::TxSegment{});
-      sum += piece.length;
-    }
-    ok = ok && sum == desc.length;
-  }
-  std::erase_if(message.pieces,
-                [](const auto& piece) { return piece.length == 0; });
-  message.status = ok ? message.status : Status::kBadLength;
-  return ok;
+  return in_desc    ? slot + contract::kInlineOffset
+         : in_slots ? slot + contract::kDescBytes
+                    : desc.local_iova;
 }
 
 void LoopbackDevice::DeliverAll(uint32_t context) {
@@ -667,11 +614,8 @@ bool LoopbackDevice::DeliverOne(uint32_t context, Message& message) {
     return CompleteTx(context, message);
   }
   target->TakeDoorbells();
-  const bool rma = message.desc.opcode != contract::Opcode::kSend;
   if (!HasCredit(cq) ||
-      !(rma ? target->Access(rx_context, tx_cfg(context), *this, message)
-            : target->Receive(rx_context, tx_cfg(context), address(),
-                              message))) {
+      !target->Receive(rx_context, tx_cfg(context), address(), message)) {
     return false;
   }
   // The receive may have taken the last entry of a shared queue.
@@ -685,27 +629,10 @@ bool LoopbackDevice::DeliverOne(uint32_t context, Message& message) {
 bool LoopbackDevice::CompleteTx(uint32_t context, Message& message) {
   TxState& tx = tx_[context];
   const contract::TxCtxCfg cfg = tx_cfg(context);
-  const bool last = (message.desc.flags & contract::kTxFlagMore) == 0;
-  const auto chain = tx.chains.find(message.desc.peer);
-  if (last && chain != tx.chains.end()) {
-    std::tie(message.status, message.detail) = chain->second;
-  }
-  const bool report =
-      last && (message.status != Status::kOk ||
-               (message.desc.flags & contract::kTxFlagCompletion) != 0);
+  const bool report = message.status != Status::kOk ||
+                      (message.desc.flags & contract::kTxFlagCompletion) != 0;
   if (report && !HasCredit(cfg.cq)) {
     return false;
-  }
-  if (last) {
-    tx.chains.erase(message.desc.peer);
-    const bool send = message.desc.opcode == contract::Opcode::kSend;
-    const bool write = message.desc.opcode == contract::Opcode::kWrite;
-    Count(send    ? cfg.counter_send
-          : write ? cfg.counter_write
-                  : cfg.counter_read,
-          message.status == Status::kOk);
-  } else if (message.status != Status::kOk) {
-    tx.chains.try_emplace(message.desc.peer, message.status, message.detail);
   }
   tx.done[message.position] = message.slots;
   for (auto found = tx.done.find(tx.head); found != tx.done.end();
@@ -776,7 +703,6 @@ bool LoopbackDevice::Receive(uint32_t context, const contract::TxCtxCfg& source,
   const uint16_t position = rx.next++;
   ReleaseRx(context, position);
   const bool has_data = (message.desc.flags & contract::kTxFlagHeaderData) != 0;
-  Count(cfg.counter_recv, status == Status::kOk);
   Produce(cfg.cq,
           {.op_context = desc.op_context,
            .length = placed,

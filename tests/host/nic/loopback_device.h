@@ -45,11 +45,9 @@ struct LoopbackOptions {
   std::chrono::nanoseconds dead{std::chrono::seconds(60)};
   // A thread serves the device when nobody polls; without it only `Step` does.
   bool own_thread = true;
-  // Also RMA, counters, several segments: what kind `soft` has.
-  bool rma = false;
 };
 
-// Does what the contract says of SEND and RMA, and checks what the host does:
+// Executes SENDs as the contract specifies, and checks what the host does:
 // ring positions, doorbells within the ring, reserved bytes, memory mapped for
 // the device. The first breach fails the device, which then completes nothing.
 //
@@ -65,10 +63,8 @@ class LoopbackDevice final : public Device,
   LoopbackDevice(std::shared_ptr<LoopbackWire> wire, LoopbackOptions options);
   ~LoopbackDevice() override;
 
-  // What the capability register says, with `LoopbackOptions::rma` or without.
-  static uint64_t capability(bool rma);
   // What BAR0 of such a device holds, from offset 0 on.
-  static void ReadIdentity(bool rma, std::span<uint64_t> words);
+  static void ReadIdentity(std::span<uint64_t> words);
 
   const std::string& name() const override { return name_; }
   uint32_t ReadRegister32(uint32_t offset) override;
@@ -111,8 +107,6 @@ class LoopbackDevice final : public Device,
     uint16_t slots = 1;
     contract::TxDesc desc;
     std::vector<std::byte> payload;
-    // Local buffer that is neither in the descriptor nor behind it.
-    std::vector<contract::TxSegment> pieces;
     contract::AvEntry peer;
     contract::Status status = contract::Status::kOk;
     uint16_t detail = 0;
@@ -128,9 +122,6 @@ class LoopbackDevice final : public Device,
     std::deque<Message> messages;
     std::map<uint16_t, uint16_t> done;  // Position to slots, not yet released.
     std::map<uint32_t, contract::AvEntry> av_cache;
-    // First failure of the operation of several descriptors that is under way,
-    // by peer.
-    std::map<uint32_t, std::pair<contract::Status, uint16_t>> chains;
   };
 
   struct RxState {
@@ -139,12 +130,6 @@ class LoopbackDevice final : public Device,
     uint16_t head = 0;
     std::deque<uint16_t> cancels;
     std::map<uint16_t, bool> done;
-  };
-
-  struct CounterState {
-    uint64_t value = 0;
-    uint64_t errors = 0;
-    uint64_t echo = 0;
   };
 
   struct CqState {
@@ -168,8 +153,9 @@ class LoopbackDevice final : public Device,
   bool FetchOne(uint32_t context);
   bool FetchPayload(uint32_t context, const contract::TxCtxCfg& cfg,
                     Message& message);
-  // The local buffer of `message`; false, with its status, when it is wrong.
-  bool FindBuffer(const contract::TxCtxCfg& cfg, Message& message);
+  // The IOVA of its payload; none, with its status, when that is wrong.
+  static std::optional<uint64_t> FindBuffer(const contract::TxCtxCfg& cfg,
+                                            Message& message);
   void DeliverAll(uint32_t context);
   bool DeliverOne(uint32_t context, Message& message);
   LoopbackDevice* FindTarget(const Message& message, uint32_t* rx_context);
@@ -179,20 +165,6 @@ class LoopbackDevice final : public Device,
     return options_.ipv6.ipv6 ? options_.ipv6
                               : FabricAddress{.lo = options_.ipv4};
   }
-  // The same for RMA at its target; false: again later. The answer is in
-  // `message`.
-  bool Access(uint32_t context, const contract::TxCtxCfg& source,
-              LoopbackDevice& initiator, Message& message);
-  contract::ReturnCode Touch(const contract::RxCtxCfg& reached,
-                             const contract::TxCtxCfg& source,
-                             LoopbackDevice& initiator, const Message& message);
-  std::optional<contract::RegionCfg> FindRegion(uint64_t key) const;
-  void ReportAccess(uint32_t context, const contract::TxCtxCfg& source,
-                    const FabricAddress& source_fa, const Message& message);
-  bool Scatter(const Message& message, const std::byte* data);
-  void TakeCounterDoorbell(uint32_t counter, uint32_t reg, uint64_t value);
-  void Count(uint8_t counter_plus_1, bool ok);
-  void StoreCounter(uint32_t counter);
   void ServeCancels(uint32_t context);
   void ReleaseRx(uint32_t context, uint16_t position);
   bool CompleteTx(uint32_t context, Message& message);
@@ -223,7 +195,6 @@ class LoopbackDevice final : public Device,
   std::array<TxState, kContexts> tx_;
   std::array<RxState, kContexts> rx_;
   std::array<CqState, kContexts> cq_;
-  std::map<uint32_t, CounterState> counters_;
   std::array<int, kContexts> interrupts_;
   std::array<uint64_t, contract::kBar0StatisticsCount> statistics_{};
   std::string failure_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for both libraries of devices: kinds "rtl" and "soft" are a
-// `LoopbackDevice`, the latter with RMA.
+// Stands in for the libraries of devices: kind "rtl" is a `LoopbackDevice`.
 #include <arpa/inet.h>
 #include <endian.h>
 #include <sys/types.h>
@@ -53,11 +52,9 @@ bool ReadAddress(const char* text, LoopbackOptions* options) {
   return true;
 }
 
-Result<std::unique_ptr<Device>> Open(bool rma,
-                                     std::span<const HeddleSimOption> options,
+Result<std::unique_ptr<Device>> Open(std::span<const HeddleSimOption> options,
                                      std::string* message) {
   LoopbackOptions wanted;
-  wanted.rma = rma;
   std::string wire = "default";
   for (const HeddleSimOption& option : options) {
     const std::string name = option.name;
@@ -77,22 +74,14 @@ Result<std::unique_ptr<Device>> Open(bool rma,
       std::make_unique<LoopbackDevice>(FindWire(wire), wanted));
 }
 
-template <bool kRma>
-constexpr sim::device::LibraryDevice DeviceOf(contract::DeviceKind kind) {
-  return {
-      .kind = kind,
-      .open = [](std::span<const HeddleSimOption> options,
-                 std::string* message) { return Open(kRma, options, message); },
-      .read_identity = [](std::span<uint64_t> words,
-                          std::string* /*message*/) -> Result<bool> {
-        LoopbackDevice::ReadIdentity(kRma, words);
-        return true;
-      }};
-}
-
 constexpr sim::device::LibraryDevice kDevices[] = {
-    DeviceOf</*kRma=*/false>(contract::kRtlKind),
-    DeviceOf</*kRma=*/true>(contract::kSoftKind)};
+    {.kind = contract::kRtlKind,
+     .open = Open,
+     .read_identity = [](std::span<uint64_t> words,
+                         std::string* /*message*/) -> Result<bool> {
+       LoopbackDevice::ReadIdentity(words);
+       return true;
+     }}};
 
 }  // namespace
 

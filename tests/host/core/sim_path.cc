@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the loopback device in the simulator's place, before the first call.
+// Puts the library of a device in the place of those installed, before the
+// first call.
 #include <cstdlib>
 
 namespace heddle::test {
