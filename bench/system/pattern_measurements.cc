@@ -42,12 +42,12 @@ class Peers {
     const uint32_t others = EndpointsOf(messages);
     for (uint32_t i = 0; i < messages.peers; ++i) {
       if (i < others) {
-        Open(nodes, TargetOf(i, others));
+        Open(nodes, TargetOf(i, others), messages.rx_log2);
       }
       Add(nodes, i % others, others, messages.ipv6);
     }
     if (messages.stuck_peer) {
-      Open(nodes, TargetOf(others, others));
+      Open(nodes, TargetOf(others, others), messages.rx_log2);
       Add(nodes, others, others, messages.ipv6);
     }
   }
@@ -71,10 +71,11 @@ class Peers {
   uint32_t operator[](size_t index) const { return peers_[index]; }
 
  private:
-  void Open(LockstepNodes* nodes, size_t target) {
+  void Open(LockstepNodes* nodes, size_t target, uint8_t rx_log2) {
     std::string error;
-    endpoints_.push_back(BareEndpoint::Create(
-        nodes->device(target), nodes->admin(target), {.sends = false}, &error));
+    endpoints_.push_back(
+        BareEndpoint::Create(nodes->device(target), nodes->admin(target),
+                             {.rx_log2 = rx_log2, .sends = false}, &error));
     if (endpoints_.back() == nullptr) {
       throw std::runtime_error(error);
     }
@@ -136,27 +137,46 @@ class Sender {
   uint64_t posted_ = 0;
 };
 
-}  // namespace
-
-MessageRate MeasureMessages(const Conditions& conditions,
-                            const Messages& messages) {
+// The source, the NICs of its peers and, last, that of the stuck peer.
+Variant VariantOf(const Conditions& conditions, const Messages& messages) {
   const uint32_t stuck = messages.stuck_peer ? 1 : 0;
-  const uint32_t endpoints = EndpointsOf(messages);
-  const size_t count = 1 + TargetsFor(endpoints) + stuck;
+  const size_t count = 1 + TargetsFor(EndpointsOf(messages)) + stuck;
   Variant variant{.nodes = count,
                   .ordered = messages.ordered,
                   .spill = messages.spill,
                   .early_release = messages.early_release,
                   .ipv6 = messages.ipv6,
                   .av_entries = static_cast<uint32_t>(
-                      std::bit_ceil(count + messages.peers + stuck))};
+                      std::bit_ceil(count + messages.peers + stuck)),
+                  .loss = messages.loss};
   if (messages.congestion_control) {
     // From the start as many packets as the PSN window has.
     variant.cwnd_bytes = 64 * (contract::kPayloadMtuFallback + 128);
     variant.base_rtt_cycles = 2 * conditions.wire_latency_cycles + 300;
   }
+  return variant;
+}
+
+// The NICs clean the rings of all contexts, a slot in a cycle, and fetch the
+// first buffers; then they are idle for good, and nothing steps.
+void FetchBuffers(LockstepNodes* nodes, Peers* peers, uint32_t endpoints) {
+  (void)peers->Serve(endpoints);
+  const uint64_t end = nodes->world().cycle() + kLimitCycles;
+  (void)nodes->StepUntil(kLimitCycles, [] { return false; });
+  Require(nodes->world().failure().empty() && nodes->world().cycle() < end,
+          *nodes, "receive buffers");
+}
+
+}  // namespace
+
+MessageRate MeasureMessages(const Conditions& conditions,
+                            const Messages& messages) {
+  const uint32_t endpoints = EndpointsOf(messages);
+  const Variant variant = VariantOf(conditions, messages);
+  const size_t count = variant.nodes;
   auto nodes = Open(conditions, variant);
   Peers peers(nodes.get(), messages);
+  FetchBuffers(nodes.get(), &peers, endpoints);
   Sender sender(nodes.get(), &peers, messages);
   const uint64_t warm_up = messages.warm_up + 20 * endpoints;
   const uint64_t all = warm_up + messages.count;

@@ -16,7 +16,11 @@ struct Messages {
   uint32_t burst = 1;       // So many at a time to each.
   uint32_t warm_up = 2000;  // And 20 for each endpoint, while PDCs open.
   uint32_t count = 3000;    // Measured.
-  bool ordered = true;      // On ROD; otherwise on RUD.
+  // Log2 of the slots of a target's receive ring: 256 buffers last for 510
+  // cycles at full rate, and may take longer to come back.
+  uint8_t rx_log2 = 10;
+  bool ordered = true;  // On ROD; otherwise on RUD.
+  double loss = 0;      // Probability for each frame.
   bool ipv6 = false;
   bool doorbells = false;           // One for each message.
   bool congestion_control = false;  // NSCC.
