@@ -565,13 +565,19 @@ module heddle_nic
   );
   assign unit_idle[7] = idle_msg && idle_walk && idle_pdc && idle_ends;
 
-  // Messages that ended on a PDC go before those that never had one.
-  logic     done_valid, done_ready;
+  // Messages that ended on a PDC and those that never had one take turns: tx_msg serves no context while one of the
+  // latter, or a drain token, waits, and hundreds may end with a PDC.
+  logic     done_valid, done_ready, straight_first, walked_last_q;
   tx_done_t done;
+  assign straight_first = straight_valid && (!walked_valid || walked_last_q);
   assign done_valid     = walked_valid || straight_valid;
-  assign done           = walked_valid ? walked : straight;
-  assign walked_ready   = done_ready;
-  assign straight_ready = done_ready && !walked_valid;
+  assign done           = straight_first ? straight : walked;
+  assign walked_ready   = done_ready && !straight_first;
+  assign straight_ready = done_ready && straight_first;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                       walked_last_q <= 1'b0;
+    else if (done_valid && done_ready) walked_last_q <= !straight_first;
+  end
 
   logic [NumStat-1:0] stat_release;
   heddle_tx_release u_tx_release (
