@@ -417,6 +417,7 @@ module heddle_nic
   logic [PktW-1:0] enq_last;
   logic            enq_read, enq_rma;
   logic [NumPdc-1:0] pdc_full;
+  logic              pdc_scarce;
   logic            straight_valid, straight_ready, walked_valid, walked_ready;
   tx_done_t        straight, walked;
   logic            msg_free;
@@ -434,7 +435,7 @@ module heddle_nic
     .wr_o(msg_wr), .wr_msg_o(msg_index), .wr_packet_o(msg_packet), .wr_done_o(msg_done),
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o(open_pdc),
     .open_again_o(open_again), .open_peer_o(open_peer),
-    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .full_i(pdc_full), .enq_pdc_o(enq_pdc),
+    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .full_i(pdc_full), .scarce_i(pdc_scarce), .enq_pdc_o(enq_pdc),
     .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read), .enq_rma_o(enq_rma),
     .done_valid_o(straight_valid), .done_ready_i(straight_ready), .done_o(straight),
     .free_i(msg_free), .free_msg_i(msg_free_index),
@@ -489,7 +490,7 @@ module heddle_nic
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i(back_gaps),
-    .alive_o(pdc_alive), .full_o(pdc_full), .stuck_o(pdc_stuck), .held_o(msg_held),
+    .alive_o(pdc_alive), .full_o(pdc_full), .stuck_o(pdc_stuck), .scarce_o(pdc_scarce), .held_o(msg_held),
     .look_msg_i(walk_msg), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),

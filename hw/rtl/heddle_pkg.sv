@@ -294,6 +294,9 @@ package heddle_pkg;
     logic [7:0]      owner;
     opcode_e         opcode;
     logic [7:0]      flags;
+    logic [23:0]     job_id;      // RUD: of the message, not of its PDC; so is what follows.
+    logic [11:0]     source_pid;
+    logic [11:0]     source_ri;
     logic [11:0]     resource_index;
     logic [31:0]     length;
     logic [63:0]     header_data;
@@ -341,10 +344,7 @@ package heddle_pkg;
     logic [15:0]     spdcid;      // Ours.
     logic [31:0]     start_psn;
     logic [15:0]     entropy;     // UDP source port.
-    logic [23:0]     job_id;
     logic [11:0]     pid_on_fep;  // Target.
-    logic [11:0]     source_pid;
-    logic [11:0]     source_ri;
     logic            rel;         // Requests name the target in the job.
   } pdc_peer_t;
 

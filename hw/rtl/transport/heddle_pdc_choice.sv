@@ -48,7 +48,7 @@ module heddle_pdc_choice
   input  logic [NumPdc-1:0] pending_i,        // A message is to be sent.
   input  logic [NumPdc-1:0] closed_i,         // The congestion window is.
   input  logic [NumPdc-1:0] gaps_i,           // In return data.
-  output logic [NumPdc-1:0] full_o,           // It requests no more data now.
+  output logic [NumPdc-1:0] full_o,           // It requests no more data now, or its window is closed.
   output logic [NumPdc-1:0] stuck_o,          // The peer refuses, or is silent.
 
   output logic              valid_o,
@@ -71,6 +71,7 @@ module heddle_pdc_choice
   assign owed     = s.due != '0 && s.nxt == s.top;  // It requests no more while there is a gap.
   assign settled_sends_o = pending_i[settled_pdc_i] && can_send && !full && !(owed && gaps_i[settled_pdc_i]);
 
+  logic [NumPdc-1:0] sated;  // They request no more data now.
   logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, owed_q, cut_q, urgent_q, may_send_bits, offered;
   // A cycle later.
   logic            changed_q, can_send_now_q, closing_now_q, full_now_q, owed_now_q, stuck_now_q;
@@ -116,8 +117,9 @@ module heddle_pdc_choice
     end
   end
   assign control_o     = control_q[event_pdc_i];
-  assign full_o        = full_q | (owed_q & gaps_i);
-  assign may_send_bits = (can_send_q & ~closed_i & ((pending_i & (~full_o | cut_q)) | closing_q)) | control_q;
+  assign sated         = full_q | (owed_q & gaps_i);
+  assign full_o        = sated | ~(can_send_q | closing_q | stuck_o);
+  assign may_send_bits = (can_send_q & ~closed_i & ((pending_i & (~sated | cut_q)) | closing_q)) | control_q;
   assign idle_o        = may_send_bits == '0 && !valid_o && !changed_q;
 
   // --------------------------------------------------------------------- the queue

@@ -83,8 +83,9 @@ module heddle_pdc_tx
   input  return_due_t        due_i,
   input  logic [NumPdc-1:0]  gaps_i,           // heddle_return_rx.
   output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
-  output logic [NumPdc-1:0]  full_o,           // It requests no more data now.
+  output logic [NumPdc-1:0]  full_o,           // It requests no more data now, or its window is closed.
   output logic [NumPdc-1:0]  stuck_o,          // The peer refuses, or is silent.
+  output logic               scarce_o,         // Strobe: a target has no PDC left for this NIC or another.
 
   input  logic               fail_i,           // heddle_tx_build: payload of a message is lost.
   input  logic [MsgW-1:0]    fail_msg_i,
@@ -544,6 +545,7 @@ module heddle_pdc_tx
   logic leave_idle, evicts, settled_rests, wants_close;
   assign settled_rests = settled_state_q.state == PdcOpen && settled_state_q.una == settled_state_q.top &&
                          !settled_state_q.repositioning && settled_state_q.due == '0;
+  assign scarce_o      = wants_close || (check_q.nacks && late_ack_q.code == NackCodeNoPdcAvail);
   assign wants_close   = (check_q.acks || (check_q.nacks && late_ack_q.ask)) && late_ack_q.req == AckReqClose;
   heddle_pdc_leave u_leave (
     .clk_i, .rst_ni, .close_i, .want_i, .pending_i(pending), .settled_i(settled_q), .settled_pdc_i(settled_pdc_q),

@@ -238,12 +238,12 @@ module heddle_tx_build
       request.eom            = s1_q.last;
       request.som            = s1_q.index == '0;
       request.rel            = peer.rel;
-      request.job_id         = peer.job_id;
+      request.job_id         = msg.job_id;
       request.pid_on_fep     = peer.pid_on_fep;
       request.resource_index = msg.resource_index;
       request.buffer_offset  = is_send || msg.opcode == OpcodeTaggedSend ? '0 : msg.remote_offset;
-      request.source_pid     = peer.source_pid;
-      request.source_ri      = peer.source_ri;
+      request.source_pid     = msg.source_pid;
+      request.source_ri      = msg.source_ri;
       request.match_bits     = is_send ? '0 : msg.match_bits;
       request.header_data    = request.hd ? msg.header_data : '0;
       request.message_offset = offset;

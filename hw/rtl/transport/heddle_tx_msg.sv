@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives each operation a message table entry and queues it on its PDC.
 //
-// Keyed:    one PDC per {mode, owner, JobID, peer FA, PIDonFEP, RI, source PIDonFEP, source RI,
-//           DSCP, lane}; its mode is RUD or ROD for life. A key has a place in one of two sets of 4 ways; there are four places for each
-//           PDC, so that PDCs run out before places do.
-// Lanes:    READs that need no order take up to four PDCs in turn: the next one when theirs has all the data due that
-//           it may have, as long as half of all PDCs are free and there is no congestion window. All else is on lane 0.
+// Keyed:    ROD: one PDC per {owner, peer FA, PIDonFEP, RI, DSCP, JobID, source PIDonFEP, source RI}. RUD: one per {owner, peer FA,
+//           PIDonFEP, RI, DSCP, lane}, whichever endpoint of the owner sends; with the JobID if that names the target. A
+//           context that refuses delays no other, since each has a PDC. The mode is for life. A key has a place in one of two
+//           sets of 4 ways; there are four places for each PDC, so that PDCs run out before places do.
+// Lanes:    operations that need no order take up to four PDCs of a peer in turn: the next one when the window of theirs is
+//           closed or all the data due that it may have. All are on lane 0 while less than half of the PDCs are free,
+//           with a congestion window, and for LaneRest ticks after a target had no PDC left.
 // Parked:   an operation whose key has no PDC while none is free waits here with its table entry,
 //           and so do later ones of the same key (of the same hash); others pass. Whoever has
 //           waited longest gets the next free PDC. There is room for every table entry.
@@ -45,7 +47,8 @@ module heddle_tx_msg
 
   output logic            enq_valid_o,
   input  logic            enq_ready_i,
-  input  logic [NumPdc-1:0] full_i,         // PDCs that request no more data now.
+  input  logic [NumPdc-1:0] full_i,         // PDCs that request no more data now, or whose window is closed.
+  input  logic            scarce_i,         // Strobe: a target has no PDC left.
   output logic [PdcW-1:0] enq_pdc_o,
   output logic [MsgW-1:0] enq_msg_o,
   output logic [PktW-1:0] enq_last_o,       // Index of the message's last packet.
@@ -82,6 +85,9 @@ module heddle_tx_msg
   localparam int unsigned HashW  = 10;  // Parked keys are counted by it.
   localparam int unsigned CountW = MsgW + 1;
   localparam int unsigned LaneW  = 2;
+  localparam int unsigned LaneRows = 64;  // Peers share the row of their index in the address vector.
+  localparam int unsigned LaneRowW = $clog2(LaneRows);
+  localparam int unsigned LaneRest = 255;
 
   typedef struct packed {
     logic         rud;
@@ -176,16 +182,21 @@ module heddle_tx_msg
   key_t        op_key, key, key_q;
   logic [11:0] target_ri;
   logic        laned, plenty_q;  // Half of all PDCs are free.
-  logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle,
-  logic             keeps_lane_q;               // unless it is kept.
-  assign laned = op_i.op.rud && op_i.op.opcode == OpcodeRead && transport_i.cwnd_bytes == '0;
+  logic [LaneRows-1:0][LaneW-1:0] lanes_q;
+  logic [LaneRowW-1:0] lane_row;
+  logic [LaneW-1:0]    lane, kept_lane_q;  // `lane` is chosen in StIdle,
+  logic                keeps_lane_q;       // unless it is kept.
+  assign laned    = op_i.op.rud && transport_i.cwnd_bytes == '0;
+  assign lane_row = op_i.op.peer[LaneRowW-1:0];
   always_comb begin
     lane = kept_lane_q;
-    if (state_q == StIdle && !keeps_lane_q) lane = laned && plenty_q ? lane_q : '0;
+    if (state_q == StIdle && !keeps_lane_q) lane = laned && plenty_q ? lanes_q[lane_row] : '0;
   end
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
-  assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
-                   op_i.op.source_pid, op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp,
+  assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep,
+                   target_ri,
+                   op_i.op.rud ? 24'b0 : {op_i.op.source_pid, op_i.op.source_ri},
+                   op_i.op.rud && !op_i.op.rel ? 24'b0 : op_i.op.job_id, op_i.op.dscp,
                    op_i.op.owner, lane, op_i.hop};
   assign key = from_parked ? parked.key : op_key;  // Meaningful in StIdle; then it is in `key_q`.
 
@@ -295,10 +306,7 @@ module heddle_tx_msg
     peer_new.spdcid     = pdcid_new;
     peer_new.start_psn  = lfsr_q ^ port_i.pdc_seed;
     peer_new.entropy    = 16'(EntropyPortFirst) | {2'b0, lfsr_q[13:0]};
-    peer_new.job_id     = key_q.job_id;
     peer_new.pid_on_fep = key_q.pid_on_fep;
-    peer_new.source_pid = key_q.source_pid;
-    peer_new.source_ri  = key_q.source_ri;
     peer_new.rel        = key_q.rel;
     peer_again            = kept;
     peer_again.spdcid     = pdcid_again;
@@ -405,7 +413,7 @@ module heddle_tx_msg
   assign enq_last_o  = from_parked_q ? parked.last : last_index[PktW-1:0];
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,
-                        target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
+                        op_i.op.job_id, op_i.op.source_pid, op_i.op.source_ri, target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
                         op_i.op.remote_offset, op_i.op.iova, op_i.op.segmented,
                         op_i.op.inline_data};
   assign wr_done_o   = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.cq, op_i.op.cq_gen,
@@ -428,23 +436,31 @@ module heddle_tx_msg
     if (state_q == StIdle) wait_seq_q <= seq_issued_i;
   end
 
-  // The lane of the READ that was queued last is full: the next READ takes another. One for which a PDC was opened
-  // stays in its lane: the PDC would have no message, and be open until the next one came.
-  logic            queued_q;
-  logic [PdcW-1:0] queued_pdc_q;
+  // The lane on which an operation was queued is full: the next one to this peer takes another. One for which a PDC was
+  // opened stays in its lane: the PDC would have no message, and be open until the next one came; and shows nothing yet.
+  logic                queued_q;
+  logic [PdcW-1:0]     queued_pdc_q;
+  logic [LaneRowW-1:0] queued_row_q;
+  logic [7:0]          rest_q;  // Ticks without lanes.
   always_ff @(posedge clk_i) begin
     kept_lane_q  <= lane;
     queued_pdc_q <= hit_pdc;
-    plenty_q     <= pdc_free >= (PdcW + 1)'(NumPdc / 2);
+    queued_row_q <= lane_row;
+    plenty_q     <= pdc_free >= (PdcW + 1)'(NumPdc / 2) && rest_q == '0;
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       queued_q     <= 1'b0;
-      lane_q       <= '0;
+      lanes_q      <= '0;
       keeps_lane_q <= 1'b0;
+      rest_q       <= '0;
     end else begin
-      queued_q <= served && laned;
-      if (queued_q && full_i[queued_pdc_q]) lane_q <= lane_q + 1'b1;
+      queued_q <= served && laned && !keeps_lane_q;
+      for (int unsigned i = 0; i < LaneRows; i++) begin
+        if (queued_q && full_i[queued_pdc_q] && queued_row_q == LaneRowW'(i)) lanes_q[i] <= lanes_q[i] + 1'b1;
+      end
+      if (scarce_i)                   rest_q <= 8'(LaneRest);
+      else if (tick_i && rest_q != '0) rest_q <= rest_q - 1'b1;
       if (op_ready_o)                       keeps_lane_q <= 1'b0;
       else if (pdc_take && !from_parked_q)  keeps_lane_q <= 1'b1;
     end
@@ -487,6 +503,8 @@ module heddle_tx_msg
                     op_i.op.rx_index[15:12], op_i.op.slots, op_i.op.more_iova, op_i.op.lengths,
                     port_i, transport_i};
 
+  `HEDDLE_ASSERT(OrderedOnOneLane_A, enq_valid_o && !key_q.rud |-> key_q.lane == '0)
+  `HEDDLE_ASSERT(OneLaneWithWindow_A, state_q == StIdle && !keeps_lane_q && transport_i.cwnd_bytes != '0 |-> lane == '0)
   `HEDDLE_ASSERT(FreeListHasRoom_A, !free_i || recycle_ready)
   `HEDDLE_ASSERT(ParkedHaveRoom_A, !park || parked_room)
   `HEDDLE_ASSERT(OperationHeld_A, op_valid_i && !op_ready_o |=> op_valid_i)

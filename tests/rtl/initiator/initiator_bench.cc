@@ -144,7 +144,7 @@ void InitiatorBench::Receive(const Packet& p) {
     if (target.syn_answer && refused_syn_.empty()) {
       refused_syn_ = {key};
     }
-    if (refused_syn_.contains(key)) {
+    if (target.syn_answer && refused_syn_.contains(key)) {
       const TargetPdc none{};
       Reply(p, none,
             {.nack = true,
@@ -663,6 +663,10 @@ void InitiatorBench::Cycle() {
     dut_->op_length_i = m.length;
     dut_->op_context_i = to_post_.front();
     dut_->op_rud_i = m.rud;
+    dut_->op_rel_i = m.endpoints.relative;
+    dut_->op_rx_index_i = m.endpoints.rx_index;
+    dut_->op_source_ri_i = m.endpoints.source_ri;
+    dut_->op_job_id_i = m.endpoints.job_id;
   }
   dut_->pkt_ready_i = Chance(ready);
   dut_->done_ready_i = Chance(ready);

@@ -18,12 +18,21 @@
 
 namespace heddle {
 
+// Endpoints of a message, apart from the address of its target.
+struct Endpoints {
+  uint32_t job_id = 0;
+  uint16_t source_ri = 0;
+  uint16_t rx_index = 0;
+  bool relative = false;
+};
+
 // A message as the test posted it, and what became of it.
 struct PostedMessage {
   uint32_t peer = 0;
   uint32_t length = 0;
   uint32_t packets = 0;
   bool rud = false;
+  Endpoints endpoints = {};
   int completions = 0;
   contract::Status status = contract::Status::kOk;
   uint16_t detail = 0;
@@ -104,6 +113,7 @@ class InitiatorBench {
                         .length = length,
                         .packets = packets,
                         .rud = rud,
+                        .endpoints = endpoints,
                         .read = read});
     to_post_.push_back(messages.size() - 1);
   }
@@ -132,7 +142,8 @@ class InitiatorBench {
 
   std::vector<PostedMessage> messages;
   std::map<uint32_t, Target> targets;
-  bool rud = false;         // Of the messages posted next.
+  bool rud = false;         // Of the messages posted next,
+  Endpoints endpoints;      // and this.
   bool plain_acks = false;  // Of RUD PDCs also.
   bool loses_pdcs = false;  // PDCs end, and with them what was to come by them.
   Network network;

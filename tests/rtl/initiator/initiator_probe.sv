@@ -28,6 +28,10 @@ module initiator_probe
   input  logic [31:0] op_length_i,
   input  logic [63:0] op_context_i,
   input  logic        op_rud_i,
+  input  logic        op_rel_i,
+  input  logic [11:0] op_rx_index_i,
+  input  logic [11:0] op_source_ri_i,
+  input  logic [23:0] op_job_id_i,
   output logic        wr_o,
   output logic [9:0]  wr_msg_o,
   output logic [63:0] wr_context_o,
@@ -147,6 +151,10 @@ module initiator_probe
     op.op.length     = op_length_i;
     op.op.op_context = op_context_i;
     op.op.rud        = op_rud_i;
+    op.op.rel        = op_rel_i;
+    op.op.rx_index   = {4'b0, op_rx_index_i};
+    op.op.source_ri  = op_source_ri_i;
+    op.op.job_id     = op_job_id_i;
     op.fa            = {96'b0, op_peer_i};
   end
 
@@ -177,6 +185,7 @@ module initiator_probe
   assign deadline_valid_o = pdc_deadline_valid || waits;
   assign deadline_o       = waits ? 32'd1 : pdc_deadline;
 
+  logic              pdc_scarce;
   logic [NumPdc-1:0] pdc_full;
   heddle_tx_msg u_tx_msg (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
@@ -184,7 +193,7 @@ module initiator_probe
     .wr_o, .wr_msg_o, .wr_packet_o(wr_packet), .wr_done_o(wr_done),
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
     .open_again_o(open_again), .open_peer_o(open_peer),
-    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .full_i(pdc_full), .enq_pdc_o(enq_pdc),
+    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .full_i(pdc_full), .scarce_i(pdc_scarce), .enq_pdc_o(enq_pdc),
     .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read), .enq_rma_o(enq_rma),
     .done_valid_o(straight_valid), .done_ready_i(done_ready_i && !walked_valid),
     .done_o(straight),
@@ -268,7 +277,7 @@ module initiator_probe
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i,
-    .alive_o, .full_o(pdc_full), .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), 
+    .alive_o, .full_o(pdc_full), .stuck_o(unused_stuck), .scarce_o(pdc_scarce), .held_o(held), .open_o(open_pdcs_o),
     .look_msg_i(walk_msg), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),

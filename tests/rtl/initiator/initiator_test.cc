@@ -109,7 +109,8 @@ TEST_P(InitiatorModeTest, WindowIsWhatTheTargetStates) {
     for (int i = 0; i < 4000; ++i) {
       bench.Cycle();
     }
-    EXPECT_EQ(bench.packets_seen - before, bench.rud ? 64U : window) << +range;
+    // RUD: four PDCs of 64.
+    EXPECT_EQ(bench.packets_seen - before, bench.rud ? 256U : window) << +range;
     EXPECT_EQ(bench.retransmissions_seen, 0U);
     bench.targets[7].silent = false;
     bench.tick_cycles = 16;
@@ -564,7 +565,8 @@ TEST_P(InitiatorModeTest, MessagesNeverTransmittedMoveWhenThePdcEnds) {
     EXPECT_EQ(bench.messages[i].status, Status::kOk) << i;
     EXPECT_EQ(bench.messages[i].completions, 1) << i;
   }
-  EXPECT_EQ(bench.opened, 2U);
+  EXPECT_GE(bench.opened, 2U);
+  EXPECT_LE(bench.opened, bench.rud ? 5U : 2U);
   ExpectNothingBroken(bench);
 }
 
@@ -804,7 +806,8 @@ TEST_P(InitiatorModeTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
       EXPECT_EQ(m.detail, static_cast<uint16_t>(*m.error));
     }
   }
-  EXPECT_EQ(bench.opened, 3u);
+  EXPECT_GE(bench.opened, 3U);
+  EXPECT_LE(bench.opened, bench.rud ? 12U : 3U);
   ExpectNothingBroken(bench);
 }
 

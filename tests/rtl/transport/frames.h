@@ -179,10 +179,10 @@ inline Bytes RequestFrame(const rtl::TxPacket& pkt, const rtl::MsgPacket& msg,
   ses.som = pkt.index == 0;
   ses.message_id = static_cast<uint16_t>(pkt.msg + 1);
   ses.rel = peer.rel;
-  ses.job_id = peer.job_id;
+  ses.job_id = msg.job_id;
   ses.pid_on_fep = peer.pid_on_fep;
   ses.resource_index = msg.resource_index;
-  ses.initiator = uint32_t{peer.source_pid} << 12 | peer.source_ri;
+  ses.initiator = uint32_t{msg.source_pid} << 12 | msg.source_ri;
   if (msg.opcode == kWrite) {
     ses.buffer_offset = msg.remote_offset;
     ses.match_bits = msg.match_bits;

@@ -63,10 +63,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       peer.spdcid = static_cast<uint16_t>(random.Next());
       peer.start_psn = static_cast<uint32_t>(random.Next());
       peer.entropy = static_cast<uint16_t>(random.Next());
-      peer.job_id = random.Below(1 << 24);
       peer.pid_on_fep = static_cast<uint16_t>(random.Below(4096));
-      peer.source_pid = static_cast<uint16_t>(random.Below(4096));
-      peer.source_ri = static_cast<uint16_t>(random.Below(4096));
       peer.rel = static_cast<uint8_t>(random.Below(2));
       dut.WritePdc(i, peer);
       peers.push_back(peer);
@@ -77,6 +74,9 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       msg.opcode = random.Chance(0.5) ? kSend : kWrite;
       msg.flags = random.Chance(0.5) ? kFlagHeaderData : 0;
       if (random.Chance(0.5)) msg.flags |= kFlagDeliveryComplete;
+      msg.job_id = random.Below(1 << 24);
+      msg.source_pid = static_cast<uint16_t>(random.Below(4096));
+      msg.source_ri = static_cast<uint16_t>(random.Below(4096));
       msg.resource_index = static_cast<uint16_t>(random.Below(4096));
       msg.header_data = random.Next();
       msg.match_bits = random.Next();

@@ -254,10 +254,7 @@ inline rtl::PdcPeer SomePeer() {
   peer.spdcid = 0x11;
   peer.start_psn = 0x12345;
   peer.entropy = 0xc123;
-  peer.job_id = 0x42;
   peer.pid_on_fep = 3;
-  peer.source_pid = 0;
-  peer.source_ri = 7;
   return peer;
 }
 
@@ -269,6 +266,9 @@ inline rtl::MsgPacket InlineMessage(const std::string& payload) {
   rtl::MsgPacket msg = {};
   msg.opcode = kSend;
   msg.flags = kFlagInline;
+  msg.job_id = 0x42;
+  msg.source_pid = 0;
+  msg.source_ri = 7;
   msg.resource_index = 5;
   msg.length = static_cast<uint32_t>(payload.size());
   for (size_t i = 0; i < payload.size(); ++i) {
