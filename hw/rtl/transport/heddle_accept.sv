@@ -147,7 +147,7 @@ module heddle_accept
   logic             between;   // No packet is in stages 1 to 4.
   logic             room_q;    // For what leaves.
   logic             changing;  // A packet may open or close a PDC.
-  logic             hit_q, is_close, names_ready, entries_ready, marks_ready, jobs_ready, marking;
+  logic             hit_q, is_close, names_ready, entries_ready, marks_ready, jobs_ready, marking, mark_settled;
   logic             job_first, job_again_q;  // A job enters next; one that has to come again at once.
   logic [1:0]       back_step_q;             // An ACK of heddle_return_rx is looked at.
 
@@ -157,7 +157,7 @@ module heddle_accept
                        (p4_valid_q && (class_q.fresh || class_q.job == JobForget));
   assign p0_ready    = names_ready && entries_ready && marks_ready && jobs_ready && back_ready_i && region_ready_i &&
                        room_q && !p1_valid_q && !p2_hold && !changing && back_step_q == '0;
-  assign pkt_ready_o = p0_ready && !job_first && !job_again_q && (!drain_valid_i || marking);
+  assign pkt_ready_o = p0_ready && !job_first && !job_again_q && (!drain_valid_i || (marking && mark_settled));
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && !p2_hold && !pkt_squash_i;
   assign between     = !p1_valid_q && !p2_valid_q && !p3_valid_q && !p4_valid_q;
@@ -495,7 +495,7 @@ module heddle_accept
     .table_wen_i(p4_valid_q && decision_q.keep), .table_index_i({pdc3_q, place3_q}), .table_message_i(next_message),
     .table_opened_i(p5_valid_q && effect_q.keep && effect_q.table_open && !class5_q.in_use),
     .table_ended_i(p5_valid_q && effect_q.keep && !effect_q.table_open && class5_q.in_use),
-    .marking_o(marking), .valid_o(mark_valid), .tabled_o(mark_tabled), .pdc_o(mark_pdc), .place_o(mark_place),
+    .marking_o(marking), .settled_o(mark_settled), .valid_o(mark_valid), .tabled_o(mark_tabled), .pdc_o(mark_pdc), .place_o(mark_place),
     .done_i(p5_valid_q && class5_q.job == JobMark),
     .open_o(deadline_valid_o), .ready_o(marks_ready)
   );

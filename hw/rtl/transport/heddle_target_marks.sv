@@ -3,7 +3,7 @@
 //
 // Generations come again. So before the token of a receive context passes, each message that holds a buffer
 // of a context that is gone is marked, and takes nothing of what has its generation later. Packets pass
-// meanwhile: what was looked up before is decided first, and those that wait have the time between two marks.
+// meanwhile, once what was looked up before is decided (`settled_o`); those that wait have the time between two marks.
 //
 // Open:    messages that have not ended are counted, for the deadline of heddle_accept.
 // Latency: a PDC, or a message of the table, is judged in two cycles.
@@ -37,6 +37,7 @@ module heddle_target_marks
   input  logic              table_ended_i,
 
   output logic              marking_o,     // The token has to wait.
+  output logic              settled_o,     // Packets may pass meanwhile.
   output logic              valid_o,       // This one is to be marked:
   output logic              tabled_o,      // of the table.
   output logic [PdcW-1:0]   pdc_o,
@@ -98,6 +99,7 @@ module heddle_target_marks
   end
 
   assign marking_o = drain_i && !mark_q.done;
+  assign settled_o = fresh_q;
   assign tabled_o  = mark_q.tabled;
   assign pdc_o     = mark_q.tabled ? mark_q.index[TableW-1:TableMessageW] : mark_q.index[PdcW-1:0];
   assign place_o   = mark_q.index[TableMessageW-1:0];

@@ -60,6 +60,7 @@ class AcceptBench {
   }
   size_t waiting() const { return packets_.size(); }
   void Drain() { drain_ = true; }
+  bool draining() const { return drain_; }
 
   void Cycle();
   void RunUntilIdle(int limit = 2000) {

@@ -412,6 +412,27 @@ TEST_F(AcceptTest, AMessageOfADrainedContextTakesNothingOfItsGenerationsNext) {
   EXPECT_EQ(bench_.TakeRecord().iova, 0x5000u);
 }
 
+// It waits for no pause between packets.
+TEST_F(AcceptTest, ADrainEndsWhilePacketsComeAtFullRate) {
+  constexpr uint32_t kPackets = 2000;
+  for (uint32_t i = 0; i <= kPackets; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+  }
+  tpdcid_ = bench_.Answer(Syn(kStart, 8)).spdcid;
+  for (uint32_t i = 1; i <= kPackets; ++i) {
+    rtl::RxPacket packet = Packet(kStart + i, 8);
+    packet.ar = 1;  // A deferred ACK would be a pause.
+    bench_.Send(packet);
+  }
+  for (int i = 0; i < 100; ++i) bench_.Cycle();
+  bench_.Drain();
+  for (int i = 0; i < 2000 && bench_.draining(); ++i) bench_.Cycle();
+  EXPECT_FALSE(bench_.draining());
+  EXPECT_GT(bench_.waiting(), kPackets / 4);
+  bench_.RunUntilIdle(2 * kPackets + 1000);
+  EXPECT_EQ(bench_.places.size(), 1 + kPackets + 1);  // And the token.
+}
+
 TEST_F(AcceptTest, CloseInsideAMessageEndsIt) {
   Open();
   bench_.AddBuffer(2, 10000, 0x100000, 7);
