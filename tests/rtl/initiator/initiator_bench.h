@@ -142,8 +142,8 @@ class InitiatorBench {
 
   std::vector<PostedMessage> messages;
   std::map<uint32_t, Target> targets;
-  bool rud = false;         // Of the messages posted next,
-  Endpoints endpoints;      // and this.
+  bool rud = false;         // The messages posted next need no order,
+  Endpoints endpoints;      // and have these.
   bool plain_acks = false;  // Of RUD PDCs also.
   bool loses_pdcs = false;  // PDCs end, and with them what was to come by them.
   Network network;
