@@ -23,13 +23,19 @@ void BarDriver::Write(uint32_t address, uint64_t value, uint32_t bytes) {
 }
 
 void BarDriver::WriteWords(uint32_t address, std::span<const uint64_t> words) {
-  const uint32_t lane = address % kBeatBytes;
-  PendingWrite write{.address = address - lane,
-                     .strobe = UINT64_MAX >> (kBeatBytes - words.size_bytes())
-                                                 << lane,
-                     .data = {}};
-  std::copy(words.begin(), words.end(), write.data.begin() + lane / kWordBytes);
-  writes_.push_back(write);
+  while (!words.empty()) {
+    const uint32_t lane = address % kBeatBytes;
+    const auto beat = words.first(
+        std::min<size_t>(words.size(), (kBeatBytes - lane) / kWordBytes));
+    PendingWrite write{.address = address - lane,
+                       .strobe = UINT64_MAX >> (kBeatBytes - beat.size_bytes())
+                                                   << lane,
+                       .data = {}};
+    std::copy(beat.begin(), beat.end(), write.data.begin() + lane / kWordBytes);
+    writes_.push_back(write);
+    words = words.subspan(beat.size());
+    address += static_cast<uint32_t>(beat.size_bytes());
+  }
 }
 
 void BarDriver::StartRead(uint32_t address) {

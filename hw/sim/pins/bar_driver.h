@@ -50,8 +50,8 @@ class BarDriver {
   // Queues a write of `bytes` (4 or 8) at a naturally aligned address.
   void Write(uint32_t address, uint64_t value, uint32_t bytes);
 
-  // Queues one write of words from an 8-byte aligned address up to the end of
-  // its 64 bytes at most, as a 64-byte store of the CPU arrives.
+  // Queues a write of words from an 8-byte aligned address on, as a 64-byte
+  // store of the CPU arrives: one for each 64 bytes that they touch.
   void WriteWords(uint32_t address, std::span<const uint64_t> words);
 
   // Starts the read of the 8 bytes around `address`. One at a time.
