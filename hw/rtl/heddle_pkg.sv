@@ -294,7 +294,7 @@ package heddle_pkg;
     logic [7:0]      owner;
     opcode_e         opcode;
     logic [7:0]      flags;
-    logic [23:0]     job_id;      // RUD: of the message, not of its PDC; so is what follows.
+    logic [23:0]     job_id;      // And the source: those of a RUD PDC differ.
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
     logic [11:0]     resource_index;

@@ -193,8 +193,7 @@ module heddle_tx_msg
     if (state_q == StIdle && !keeps_lane_q) lane = laned && plenty_q ? lanes_q[lane_row] : '0;
   end
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
-  assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep,
-                   target_ri,
+  assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
                    op_i.op.rud ? 24'b0 : {op_i.op.source_pid, op_i.op.source_ri},
                    op_i.op.rud && !op_i.op.rel ? 24'b0 : op_i.op.job_id, op_i.op.dscp,
                    op_i.op.owner, lane, op_i.hop};
@@ -413,7 +412,8 @@ module heddle_tx_msg
   assign enq_last_o  = from_parked_q ? parked.last : last_index[PktW-1:0];
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,
-                        op_i.op.job_id, op_i.op.source_pid, op_i.op.source_ri, target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
+                        op_i.op.job_id, op_i.op.source_pid, op_i.op.source_ri, target_ri,
+                        op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
                         op_i.op.remote_offset, op_i.op.iova, op_i.op.segmented,
                         op_i.op.inline_data};
   assign wr_done_o   = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.cq, op_i.op.cq_gen,
@@ -459,7 +459,7 @@ module heddle_tx_msg
       for (int unsigned i = 0; i < LaneRows; i++) begin
         if (queued_q && full_i[queued_pdc_q] && queued_row_q == LaneRowW'(i)) lanes_q[i] <= lanes_q[i] + 1'b1;
       end
-      if (scarce_i)                   rest_q <= 8'(LaneRest);
+      if (scarce_i)                    rest_q <= 8'(LaneRest);
       else if (tick_i && rest_q != '0) rest_q <= rest_q - 1'b1;
       if (op_ready_o)                       keeps_lane_q <= 1'b0;
       else if (pdc_take && !from_parked_q)  keeps_lane_q <= 1'b1;

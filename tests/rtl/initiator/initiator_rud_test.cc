@@ -33,6 +33,12 @@ void ExpectSentAgain(InitiatorBench& bench, uint64_t packets) {
   ExpectAllDone(bench);
 }
 
+void PostSmall(InitiatorBench& bench, uint32_t peer, int count) {
+  for (int i = 0; i < count; ++i) {
+    bench.Post(peer, 8);
+  }
+}
+
 TEST(InitiatorRudTest, OneLostPacketOf64IsSentAgainOnceAndAlone) {
   for (uint64_t lost = 0; lost < 61; ++lost) {
     InitiatorBench bench(1);
@@ -80,9 +86,7 @@ TEST(InitiatorRudTest, OperationsTakeFourPdcsWhenEachWindowIsClosed) {
   }
   EXPECT_EQ(bench.opened, 1U);
   bench.network.delay_cycles = 500;
-  for (int i = 0; i < 1000; ++i) {
-    bench.Post(1, 8);
-  }
+  PostSmall(bench, 1, 1000);
   const uint64_t start = bench.cycle;
   ASSERT_TRUE(bench.Run(20000));
   EXPECT_LE(bench.cycle - start, 1000U * 9);  // 16 each on one.
@@ -96,9 +100,7 @@ TEST(InitiatorRudTest, WithACongestionWindowAllTakeOnePdc) {
   bench.rud = true;
   bench.cwnd_bytes = 1 << 20;
   bench.network.delay_cycles = 500;
-  for (int i = 0; i < 1000; ++i) {
-    bench.Post(1, 8);
-  }
+  PostSmall(bench, 1, 1000);
   ASSERT_TRUE(bench.Run(40000));
   EXPECT_EQ(bench.opened, 1U);
   ExpectAllDone(bench);
@@ -126,9 +128,7 @@ TEST(InitiatorRudTest, TargetThatIsShortOfPdcsIsSpared) {
   bench.tick_cycles = 64;
   bench.network.delay_cycles = 500;
   const auto burst = [&bench] {
-    for (int i = 0; i < 400; ++i) {
-      bench.Post(1, 8);
-    }
+    PostSmall(bench, 1, 400);
     ASSERT_TRUE(bench.Run(20000));
   };
   ASSERT_NO_FATAL_FAILURE(burst());
@@ -145,9 +145,7 @@ TEST(InitiatorRudTest, TargetThatIsShortOfPdcsIsSpared) {
   bench.Post(2, 8);
   for (int i = 0; i < 1500; ++i) bench.Cycle();
   bench.targets[2].syn_answer.reset();
-  for (int i = 0; i < 400; ++i) {
-    bench.Post(3, 8);
-  }
+  PostSmall(bench, 3, 400);
   ASSERT_TRUE(bench.Run(20000));
   EXPECT_EQ(bench->open_pdcs_o, 6);
   ExpectAllDone(bench);
