@@ -2,14 +2,17 @@
 #include "hw/sim/wire/frame_ring.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "hw/sim/base/stream_lines.h"
 #include "hw/sim/wire/ring_order.h"
 
 namespace heddle::sim::wire {
 namespace {
 
-constexpr uint64_t kRecordAlign = 16;
+// Frames share no line, so that one can be streamed to whole lines.
+constexpr uint64_t kRecordAlign = base::kLineBytes;
 
 // Ahead of each frame.
 struct Record {
@@ -18,24 +21,25 @@ struct Record {
   uint16_t flags;
   uint64_t position;  // Of the record: a stale one is recognised.
 };
-static_assert(sizeof(Record) == kRecordAlign);
+static_assert(sizeof(Record) == 16);
 constexpr uint16_t kRecordMagic = 0x5246;
 constexpr uint16_t kBadFcs = 1;
 constexpr uint16_t kUnchecked = 2;
 
+// The least that is streamed: the consumer reads a shorter frame sooner from
+// the producer's cache.
+constexpr size_t kStreamedBytes = 4096;
+
 uint64_t RecordBytes(uint64_t frame_bytes) {
-  return sizeof(Record) +
-         (frame_bytes + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
+  return (sizeof(Record) + frame_bytes + kRecordAlign - 1) / kRecordAlign *
+         kRecordAlign;
 }
 
 void CopyIn(FrameRingMemory* memory, uint64_t position,
             std::span<const uint8_t> bytes) {
   const uint64_t offset = position % kFrameRingBytes;
   const uint64_t first = std::min(bytes.size(), kFrameRingBytes - offset);
-  if (bytes.data() != &memory->data[offset]) {
-    // A frame that was reserved may begin a few bytes off.
-    std::memmove(&memory->data[offset], bytes.data(), first);
-  }
+  std::memcpy(&memory->data[offset], bytes.data(), first);
   if (first != bytes.size()) {
     std::memcpy(memory->data.data(), bytes.data() + first,
                 bytes.size() - first);
@@ -55,8 +59,9 @@ void CopyOut(const FrameRingMemory* memory, uint64_t position,
 
 }  // namespace
 
-FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
-    : memory_(memory) {
+FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch,
+                                     Stores stores)
+    : memory_(memory), streams_(base::kStreams && stores == Stores::kStreamed) {
   const uint64_t tail = memory->tail.load(std::memory_order_acquire);
   tail_ = (tail + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
   head_ = memory->head.load(std::memory_order_acquire);
@@ -76,14 +81,6 @@ std::optional<uint64_t> FrameRingProducer::Free(uint64_t need) {
   return kFrameRingBytes - (tail_ - head_);
 }
 
-std::span<uint8_t> FrameRingProducer::Reserve(size_t bytes) {
-  const uint64_t offset = (tail_ + sizeof(Record)) % kFrameRingBytes;
-  const uint64_t need = RecordBytes(bytes);
-  return offset + bytes <= kFrameRingBytes && Free(need).value_or(0) >= need
-             ? std::span(memory_->data).subspan(offset, bytes)
-             : std::span<uint8_t>();
-}
-
 FrameRingProducer::Outcome FrameRingProducer::Push(
     std::span<const uint8_t> frame, frame::FrameMarks marks) {
   const uint64_t need = RecordBytes(frame.size());
@@ -100,9 +97,17 @@ FrameRingProducer::Outcome FrameRingProducer::Push(
       .flags = static_cast<uint16_t>((marks.bad_fcs ? kBadFcs : 0) |
                                      (marks.unchecked ? kUnchecked : 0)),
       .position = tail_};
-  CopyIn(memory_, tail_ + sizeof(Record), frame);
-  // Aligned, so in one piece.
-  std::memcpy(&memory_->data[tail_ % kFrameRingBytes], &record, sizeof(record));
+  const uint64_t offset = tail_ % kFrameRingBytes;
+  if (streams_ && frame.size() >= kStreamedBytes &&
+      offset + need <= kFrameRingBytes) {
+    std::array<uint8_t, sizeof(Record)> head;
+    std::memcpy(head.data(), &record, sizeof(record));
+    base::StreamLines(&memory_->data[offset], head, frame);
+  } else {
+    CopyIn(memory_, tail_ + sizeof(Record), frame);
+    // Aligned, so in one piece.
+    std::memcpy(&memory_->data[offset], &record, sizeof(record));
+  }
   RingRelease(tail_);
   tail_ += need;
   memory_->tail.store(tail_, std::memory_order_release);

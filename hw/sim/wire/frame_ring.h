@@ -31,15 +31,14 @@ struct FrameRingMemory {
 class FrameRingProducer {
  public:
   enum class Outcome : uint8_t { kSent, kFull, kCorrupt };
+  // How long frames are written; for speed alone. `kStreamed`, past the caches,
+  // suits a consumer on another core, and no other.
+  enum class Stores : uint8_t { kCached, kStreamed };
 
-  // Goes on behind what the last producer wrote, sound or not. `epoch` differs
+  // Continues after what the last producer wrote, sound or not. `epoch` differs
   // from those of the ring's former producers.
-  FrameRingProducer(FrameRingMemory* memory, uint32_t epoch);
-
-  // Free memory in one piece for a frame of up to `bytes` bytes, empty if there
-  // is none. A frame that is there needs no copy in the next `Push`. The
-  // consumer cannot see it until then, but a hostile one can change it.
-  std::span<uint8_t> Reserve(size_t bytes);
+  FrameRingProducer(FrameRingMemory* memory, uint32_t epoch,
+                    Stores stores = Stores::kCached);
 
   // `kCorrupt`: the consumer's place makes no sense; it may mend that.
   Outcome Push(std::span<const uint8_t> frame, frame::FrameMarks marks = {});
@@ -60,6 +59,7 @@ class FrameRingProducer {
   std::optional<uint64_t> Free(uint64_t need);
 
   FrameRingMemory* memory_;
+  const bool streams_;
   uint64_t tail_;
   // As last seen: the consumer's cache line is fetched when it has to be.
   uint64_t head_;

@@ -311,7 +311,11 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
     if (ring > kMaxRings) {
       return nullptr;
     }
-    peer.producer.emplace(&wire->rings[ring - 1], epoch_);
+    // The port may change hands later: that costs speed alone.
+    const bool own = wire->ports[index].process == wire->ports[index_].process;
+    peer.producer.emplace(&wire->rings[ring - 1], epoch_,
+                          own ? FrameRingProducer::Stores::kCached
+                              : FrameRingProducer::Stores::kStreamed);
     receivers_.push_back(index);
     // The receiver may have dropped the ring's last producer, or that may have
     // died before it reported a frame.
@@ -563,12 +567,6 @@ bool SharedWire::link_up() {
   seen_link_up_ = up;
   link_was_read_ = true;
   return up;
-}
-
-std::span<uint8_t> SharedWire::Reserve(uint32_t port, size_t bytes) {
-  const auto& peer = peers_[port];
-  return peer != nullptr && peer->producer ? peer->producer->Reserve(bytes)
-                                           : std::span<uint8_t>();
 }
 
 bool SharedWire::TakesUnchecked(uint32_t port) const {

@@ -117,9 +117,6 @@ class SharedWire final : public firmware::Switch {
   // The port that a frame with `route` reaches; empty when there is none, or
   // not one. For a `SendTo` at once; same thread as sending.
   std::optional<uint32_t> FindPort(const frame::Route& route);
-  // Memory in the ring of a port, see FrameRingProducer::Reserve; for a frame
-  // that is the next one sent to it.
-  std::span<uint8_t> Reserve(uint32_t port, size_t bytes);
   // Whether a port takes unchecked frames.
   bool TakesUnchecked(uint32_t port) const;
   SendOutcome SendTo(std::optional<uint32_t> port,

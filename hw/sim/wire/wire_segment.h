@@ -21,7 +21,7 @@
 
 namespace heddle::sim::wire {
 
-inline constexpr uint32_t kWireLayoutVersion = 9;
+inline constexpr uint32_t kWireLayoutVersion = 10;
 inline constexpr uint32_t kMaxPorts = 2048;
 inline constexpr uint32_t kMaxAddresses = 1024;
 inline constexpr uint32_t kMaxRings = 32768;     // Pairs that ever exchanged.

@@ -39,10 +39,6 @@ class FramePort {
   // once. Empty: it cannot.
   std::optional<uint32_t> FindUnchecked(const sim::frame::Route& route);
   bool SendUnchecked(std::span<const uint8_t> frame, uint32_t port);
-  // Memory for the next frame, if that goes to `port`.
-  std::span<uint8_t> Reserve(uint32_t port, size_t bytes) {
-    return wire_->Reserve(port, bytes);
-  }
   // The next frame; false when there is none now.
   bool Receive(sim::frame::Frame* frame, sim::frame::FrameMarks* marks);
 

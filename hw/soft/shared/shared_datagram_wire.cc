@@ -64,8 +64,6 @@ Result<std::unique_ptr<SharedDatagramWire>> SharedDatagramWire::Open(
 
 void SharedDatagramWire::Configure(const contract::PortCfg& port) {
   codec_.Configure(port);
-  current_room_ = nullptr;
-  last_port_.reset();  // Another address family has longer headers.
 }
 
 void SharedDatagramWire::SetTransport(const contract::TransportCfg& transport) {
@@ -77,19 +75,6 @@ void SharedDatagramWire::SetNextHop(uint32_t index,
   if (index < hops_.size()) {
     hops_[index] = hop;
   }
-}
-
-std::span<uint8_t> SharedDatagramWire::Room() {
-  if (current_room_ == nullptr) {
-    const auto frame =
-        last_port_ ? port_.Reserve(*last_port_, last_stack_ + kMaxBytes +
-                                                    FrameCodec::kTailroom)
-                   : std::span<uint8_t>();
-    current_room_ = frame.empty()
-                        ? room_.data()
-                        : frame.data() + last_stack_ - FrameCodec::kHeadroom;
-  }
-  return {current_room_ + FrameCodec::kHeadroom, kMaxBytes};
 }
 
 bool SharedDatagramWire::FindHop(const wire::Path& path, FrameHeader* header) {
@@ -116,23 +101,15 @@ wire::DatagramWire::SendOutcome SharedDatagramWire::Send(const wire::Path& path,
                      .dscp = path.dscp};
   const bool same_family = path.destination.ipv6 == (codec_.port().ipv6 != 0);
   if (codec_.port().enable == 0 || !same_family || !FindHop(path, &header)) {
-    current_room_ = nullptr;
     return SendOutcome::kSent;  // Lost: what watches over it finds out.
   }
-  const std::span<uint8_t> datagram = Room();
   const sim::frame::Route route =
-      sim::frame::FindDatagramRoute(path.destination, datagram.first(bytes));
+      sim::frame::FindDatagramRoute(path.destination, Room().first(bytes));
   // Without the option of a CRC its place would be missing, too.
   const auto unchecked = codec_.port().crc != contract::CrcOrder::kNone
                              ? port_.FindUnchecked(route)
                              : std::nullopt;
-  const std::span<uint8_t> room(datagram.data() - FrameCodec::kHeadroom,
-                                room_.size());
-  current_room_ = nullptr;
-  const auto frame = codec_.Build(header, room, bytes, unchecked.has_value());
-  last_port_ = unchecked;
-  last_stack_ =
-      static_cast<size_t>(&room[FrameCodec::kHeadroom] - frame.data());
+  const auto frame = codec_.Build(header, room_, bytes, unchecked.has_value());
   const bool sent = unchecked ? port_.SendUnchecked(frame, *unchecked)
                               : port_.Send(frame, route);
   return sent ? SendOutcome::kSent : SendOutcome::kBlocked;
@@ -144,7 +121,6 @@ uint64_t SharedDatagramWire::ReceiverOf(const wire::Path& path, size_t bytes) {
 }
 
 bool SharedDatagramWire::Receive(wire::Datagram* datagram) {
-  current_room_ = nullptr;
   for (uint32_t i = 0; i < kMostDropped; ++i) {
     sim::frame::FrameMarks marks;
     if (!port_.has_news() || !port_.Receive(&received_, &marks)) {
@@ -170,7 +146,6 @@ bool SharedDatagramWire::Receive(wire::Datagram* datagram) {
 }
 
 void SharedDatagramWire::SendSlowPath(std::span<const uint8_t> frame) {
-  current_room_ = nullptr;
   if (codec_.port().enable == 0) {
     return;
   }

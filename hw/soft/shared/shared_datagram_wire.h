@@ -34,10 +34,8 @@ struct SharedDatagramWireOptions {
 // next hop's MAC address and VLAN, answers the address that the packet answered
 // came from and the port's VLAN, as in the RTL.
 //
-// `Room` is in the ring of the receiver of the last datagram where it can be:
-// one that goes there as well is not copied by `Send`. `Receive` copies each
-// out of its ring: a peer may write to the ring at any time, so that nothing is
-// judged there.
+// `Receive` copies each datagram out of its ring: a peer may write to the ring
+// at any time, so that nothing is judged there.
 //
 // Thread safety: as of DatagramWire.
 class SharedDatagramWire final : public wire::DatagramWire {
@@ -48,7 +46,9 @@ class SharedDatagramWire final : public wire::DatagramWire {
       const SharedDatagramWireOptions& options, wire::SlowPathSink* slow_path,
       std::string* message);
 
-  std::span<uint8_t> Room() override;
+  std::span<uint8_t> Room() override {
+    return std::span(room_).subspan(frame::FrameCodec::kHeadroom, kMaxBytes);
+  }
   SendOutcome Send(const wire::Path& path, size_t bytes) override;
   bool Receive(wire::Datagram* datagram) override;
 
@@ -61,7 +61,6 @@ class SharedDatagramWire final : public wire::DatagramWire {
   uint32_t payload_mtu() const override { return payload_mtu_; }
 
   void Flush() override {
-    current_room_ = nullptr;
     port_.Release();
     wire_->FlushNews();
   }
@@ -125,12 +124,6 @@ class SharedDatagramWire final : public wire::DatagramWire {
   wire::SlowPathSink* const slow_path_;
   frame::FrameCodec codec_;
   std::vector<uint8_t> room_;  // With space for headers and trailer.
-  // `Room`, from its space for headers on; null once a frame may have left,
-  // which may be at its place in the ring.
-  uint8_t* current_room_ = nullptr;
-  // Where the last unchecked frame went, and its bytes before the datagram.
-  std::optional<uint32_t> last_port_;
-  size_t last_stack_ = 0;
   sim::frame::Frame received_;
   std::array<contract::NextHopCfg, contract::kNextHops> hops_{};
   std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};

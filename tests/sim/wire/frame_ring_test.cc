@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/wire/frame_ring.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
+#include <numeric>
 
 #include "gtest/gtest.h"
 #include "hw/sim/base/random.h"
@@ -17,13 +16,19 @@ namespace {
 using Sent = FrameRingProducer::Outcome;
 using Got = FrameRingConsumer::Outcome;
 
+// Counts up from `number`, so that a byte out of place shows.
 frame::Frame Numbered(size_t bytes, uint8_t number) {
-  return frame::Frame(bytes, number);
+  frame::Frame frame(bytes);
+  std::iota(frame.begin(), frame.end(), number);
+  return frame;
 }
 
-TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
+class FrameRingStoresTest
+    : public testing::TestWithParam<FrameRingProducer::Stores> {};
+
+TEST_P(FrameRingStoresTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
   auto memory = std::make_unique<FrameRingMemory>();
-  FrameRingProducer producer(memory.get(), 1);
+  FrameRingProducer producer(memory.get(), 1, GetParam());
   FrameRingConsumer consumer(memory.get());
   base::Random random(1);
   std::deque<frame::Frame> expected;
@@ -55,64 +60,15 @@ TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
   EXPECT_GT(number, 1000u);
 }
 
-// Also those that begin a few bytes into what was reserved.
-TEST(FrameRingTest, FramesBuiltInTheRingComeOutAmongOthers) {
-  constexpr size_t kMost = 9217;
-  auto memory = std::make_unique<FrameRingMemory>();
-  FrameRingProducer producer(memory.get(), 1);
-  FrameRingConsumer consumer(memory.get());
-  base::Random random(1);
-  std::deque<frame::Frame> expected;
-  uint32_t reserved = 0;
-  uint32_t copied = 0;
-  for (uint32_t step = 0; step < 20000; ++step) {
-    if (random.Below(2) == 0) {
-      const frame::Frame frame =
-          Numbered(14 + random.Below(kMost - 18), static_cast<uint8_t>(step));
-      const std::span<uint8_t> room =
-          random.Below(4) == 0 ? std::span<uint8_t>() : producer.Reserve(kMost);
-      Sent outcome = Sent::kFull;
-      if (room.empty()) {
-        outcome = producer.Push(frame);
-        copied += outcome == Sent::kSent ? 1 : 0;
-      } else {
-        const auto at = room.subspan(random.Below(2) * 4, frame.size());
-        std::copy(frame.begin(), frame.end(), at.begin());
-        outcome = producer.Push(at);
-        EXPECT_EQ(outcome, Sent::kSent) << "there was room";
-        ++reserved;
-      }
-      if (outcome == Sent::kSent) {
-        expected.push_back(frame);
-      }
-    } else {
-      frame::Frame frame;
-      ASSERT_EQ(consumer.Pop(&frame) == Got::kFrame, !expected.empty());
-      if (!expected.empty()) {
-        ASSERT_EQ(frame, expected.front());
-        expected.pop_front();
-      }
-    }
-  }
-  EXPECT_GT(reserved, 1000u);
-  EXPECT_GT(copied, 1000u);
-}
-
-TEST(FrameRingTest, NothingIsReservedInAFullRingOrAcrossItsEnd) {
-  auto memory = std::make_unique<FrameRingMemory>();
-  FrameRingProducer producer(memory.get(), 1);
-  FrameRingConsumer consumer(memory.get());
-  constexpr size_t kHalf = kFrameRingBytes / 2;
-  ASSERT_EQ(producer.Reserve(kHalf).size(), kHalf);
-  while (producer.Push(Numbered(9000, 1)) == Sent::kSent) {
-  }
-  EXPECT_TRUE(producer.Reserve(9000).empty());
-  frame::Frame frame;
-  while (consumer.Pop(&frame) == Got::kFrame) {
-  }
-  EXPECT_TRUE(producer.Reserve(9000).empty()) << "the end is near";
-  EXPECT_EQ(producer.Reserve(100).size(), 100U);
-}
+INSTANTIATE_TEST_SUITE_P(Stores, FrameRingStoresTest,
+                         testing::Values(FrameRingProducer::Stores::kCached,
+                                         FrameRingProducer::Stores::kStreamed),
+                         [](const auto& stores) {
+                           return stores.param ==
+                                          FrameRingProducer::Stores::kCached
+                                      ? "Cached"
+                                      : "Streamed";
+                         });
 
 TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
   auto memory = std::make_unique<FrameRingMemory>();

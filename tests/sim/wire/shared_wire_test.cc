@@ -901,7 +901,8 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);
   const uint64_t deadline = base::MonotonicNs() + kLimitNs;
-  const frame::Frame frame_for_b = frame::MakeAck(kIpB, Pdcid(*b), 0, 4000);
+  // The ring is not a multiple of it.
+  const frame::Frame frame_for_b = frame::MakeAck(kIpB, Pdcid(*b), 0, 5000);
   uint64_t blocked_ns = base::MonotonicNs();
   while (a->Send(frame_for_b) == SharedWire::SendOutcome::kSent) {
     blocked_ns = base::MonotonicNs();  // Before the call that finds no room.
@@ -915,8 +916,7 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
   EXPECT_EQ(a->Send(frame::MakeAck(kIpB, Pdcid(*b))),
             SharedWire::SendOutcome::kSent)
       << "a small one still fits";
-  EXPECT_EQ(a->Send(frame::MakeAck(kIpB, Pdcid(*b), 0, 4000)),
-            SharedWire::SendOutcome::kDropped)
+  EXPECT_EQ(a->Send(frame_for_b), SharedWire::SendOutcome::kDropped)
       << "no patience a second time";
   frame::Frame frame;
   ASSERT_TRUE(b->Receive(&frame));
