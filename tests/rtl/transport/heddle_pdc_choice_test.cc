@@ -43,6 +43,7 @@ class PdcChoiceTest : public testing::Test {
   void SetClosed(uint32_t pdc, bool closed) {
     Set(dut_->closed_i, pdc, closed);
   }
+  void SetGaps(uint32_t pdc, bool gaps) { Set(dut_->gaps_i, pdc, gaps); }
   void Enqueue(uint32_t pdc) {
     dut_->enq_i = 1;
     dut_->enq_pdc_i = static_cast<uint8_t>(pdc);
@@ -74,9 +75,21 @@ class PdcChoiceTest : public testing::Test {
     dut_->more_i = 0;
   }
 
+  // The state at the inputs becomes that of the PDC.
+  bool IsFull(uint32_t pdc) {
+    Settle(pdc, dut_->waits_i != 0, dut_->full_i != 0);
+    dut_.Settle();
+    return Get(dut_->full_o, pdc);
+  }
+  bool IsStuck(uint32_t pdc) { return Get(dut_->stuck_o, pdc); }
+
   sim::model::ClockedModel<Vchoice_probe> dut_;
 
  private:
+  template <typename Bits>
+  static bool Get(const Bits& bits, uint32_t index) {
+    return (bits[index / 32] >> index % 32 & 1) != 0;
+  }
   template <typename Bits>
   static void Set(Bits& bits, uint32_t index, bool value) {
     const uint32_t mask = 1u << index % 32;
@@ -203,6 +216,59 @@ TEST_F(PdcChoiceTest, PdcsThatWaitOrAreFullAreNotOffered) {
     Tick();
   }
   EXPECT_EQ(Offer(), std::nullopt);
+}
+
+// Operations without order then take another PDC of the peer.
+TEST_F(PdcChoiceTest, APdcWithAClosedWindowIsFull) {
+  constexpr uint8_t kWindow = 64;
+  Open(70, false);
+  EXPECT_FALSE(IsFull(70));
+  dut_->in_flight_i = kWindow - 1;
+  EXPECT_FALSE(IsFull(70));
+  dut_->in_flight_i = kWindow;
+  EXPECT_TRUE(IsFull(70));
+  EXPECT_FALSE(IsStuck(70));
+  dut_->in_flight_i = kWindow - 1;
+  EXPECT_FALSE(IsFull(70)) << "an ACK opened it";
+  Open(71, false);
+  dut_->in_flight_i = kWindow;
+  EXPECT_TRUE(IsFull(71));
+}
+
+TEST_F(PdcChoiceTest, APdcWithAllTheDataDueThatItMayHaveIsFull) {
+  Open(7, false);
+  dut_->full_i = 1;
+  EXPECT_TRUE(IsFull(7));
+  dut_->full_i = 0;
+  dut_->owed_i = 1;
+  EXPECT_FALSE(IsFull(7));
+  SetGaps(7, true);
+  EXPECT_TRUE(IsFull(7));
+  SetGaps(7, false);
+  EXPECT_FALSE(IsFull(7));
+}
+
+// Its peer would refuse on another PDC as well.
+TEST_F(PdcChoiceTest, APdcThatIsRefusedOrSilentIsStuckAndNotFull) {
+  Open(7, false);
+  dut_->in_flight_i = 3;
+  dut_->waits_i = 1;
+  EXPECT_FALSE(IsFull(7));
+  EXPECT_TRUE(IsStuck(7));
+  dut_->waits_i = 0;
+  dut_->probing_i = 1;
+  EXPECT_FALSE(IsFull(7));
+  EXPECT_TRUE(IsStuck(7));
+  dut_->probing_i = 0;
+  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(IsStuck(7));
+}
+
+TEST_F(PdcChoiceTest, APdcThatClosesIsNotFull) {
+  Open(7, false);
+  dut_->closing_i = 1;
+  dut_->in_flight_i = 1;
+  EXPECT_FALSE(IsFull(7));
 }
 
 TEST_F(PdcChoiceTest, UrgentOnesGoFirstAndTheOthersHaveAShare) {
