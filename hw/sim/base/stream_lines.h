@@ -23,9 +23,9 @@ inline constexpr bool kStreams = false;
 #endif
 
 // Writes `head`, then `body`, to the lines of `kLineBytes` from `to` on, which
-// is aligned to one; the rest of the last line becomes zero. For memory
-// that another core read last: a cached store first fetches the line from that
-// core, one by one, a streamed one writes the whole line to memory.
+// is aligned to one; the rest of the last line becomes zero. For memory that
+// another core read last: a cached store first fetches the line from that core,
+// streamed ones write it whole to memory.
 //
 // A later release store orders these stores before itself. x86-64: streaming
 // stores are weakly ordered, and a release store is a plain one, so `sfence`

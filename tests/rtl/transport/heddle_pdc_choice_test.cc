@@ -75,8 +75,8 @@ class PdcChoiceTest : public testing::Test {
     dut_->more_i = 0;
   }
 
-  // The state at the inputs becomes that of the PDC.
-  bool IsFull(uint32_t pdc) {
+  // Whether the PDC is full once the state at the inputs is its own.
+  bool SettlesFull(uint32_t pdc) {
     Settle(pdc, dut_->waits_i != 0, dut_->full_i != 0);
     dut_.Settle();
     return Get(dut_->full_o, pdc);
@@ -222,30 +222,30 @@ TEST_F(PdcChoiceTest, PdcsThatWaitOrAreFullAreNotOffered) {
 TEST_F(PdcChoiceTest, APdcWithAClosedWindowIsFull) {
   constexpr uint8_t kWindow = 64;
   Open(70, false);
-  EXPECT_FALSE(IsFull(70));
+  EXPECT_FALSE(SettlesFull(70));
   dut_->in_flight_i = kWindow - 1;
-  EXPECT_FALSE(IsFull(70));
+  EXPECT_FALSE(SettlesFull(70));
   dut_->in_flight_i = kWindow;
-  EXPECT_TRUE(IsFull(70));
+  EXPECT_TRUE(SettlesFull(70));
   EXPECT_FALSE(IsStuck(70));
   dut_->in_flight_i = kWindow - 1;
-  EXPECT_FALSE(IsFull(70)) << "an ACK opened it";
+  EXPECT_FALSE(SettlesFull(70)) << "an ACK opened it";
   Open(71, false);
   dut_->in_flight_i = kWindow;
-  EXPECT_TRUE(IsFull(71));
+  EXPECT_TRUE(SettlesFull(71));
 }
 
 TEST_F(PdcChoiceTest, APdcWithAllTheDataDueThatItMayHaveIsFull) {
   Open(7, false);
   dut_->full_i = 1;
-  EXPECT_TRUE(IsFull(7));
+  EXPECT_TRUE(SettlesFull(7));
   dut_->full_i = 0;
   dut_->owed_i = 1;
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
   SetGaps(7, true);
-  EXPECT_TRUE(IsFull(7));
+  EXPECT_TRUE(SettlesFull(7));
   SetGaps(7, false);
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
 }
 
 // Its peer would refuse on another PDC as well.
@@ -253,14 +253,14 @@ TEST_F(PdcChoiceTest, APdcThatIsRefusedOrSilentIsStuckAndNotFull) {
   Open(7, false);
   dut_->in_flight_i = 3;
   dut_->waits_i = 1;
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
   EXPECT_TRUE(IsStuck(7));
   dut_->waits_i = 0;
   dut_->probing_i = 1;
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
   EXPECT_TRUE(IsStuck(7));
   dut_->probing_i = 0;
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
   EXPECT_FALSE(IsStuck(7));
 }
 
@@ -268,7 +268,7 @@ TEST_F(PdcChoiceTest, APdcThatClosesIsNotFull) {
   Open(7, false);
   dut_->closing_i = 1;
   dut_->in_flight_i = 1;
-  EXPECT_FALSE(IsFull(7));
+  EXPECT_FALSE(SettlesFull(7));
 }
 
 TEST_F(PdcChoiceTest, UrgentOnesGoFirstAndTheOthersHaveAShare) {
