@@ -27,9 +27,7 @@ inline constexpr bool kStreams = false;
 // another core read last: a cached store first fetches the line from that core,
 // streamed ones write it whole to memory.
 //
-// A later release store orders these stores before itself. x86-64: streaming
-// stores are weakly ordered, and a release store is a plain one, so `sfence`
-// ends them. Elsewhere they are plain stores.
+// Order: before a release store that follows `EndStreaming`.
 inline void StreamLines(uint8_t* to, std::span<const uint8_t, 16> head,
                         std::span<const uint8_t> body) {
 #if defined(__x86_64__)
@@ -62,12 +60,19 @@ inline void StreamLines(uint8_t* to, std::span<const uint8_t, 16> head,
   while (reinterpret_cast<uintptr_t>(to) % kLineBytes != 0) {
     store(last);
   }
-  _mm_sfence();
 #else
   std::memcpy(to, head.data(), head.size());
   std::memcpy(to + head.size(), body.data(), body.size());
   const size_t bytes = head.size() + body.size();
   std::memset(to + bytes, 0, -bytes % kLineBytes);
+#endif
+}
+
+// x86-64: streaming stores are weakly ordered, and a release store is a plain
+// one, so `sfence` comes between. Elsewhere they are plain stores.
+inline void EndStreaming() {
+#if defined(__x86_64__)
+  _mm_sfence();
 #endif
 }
 

@@ -26,8 +26,8 @@ struct FrameRingMemory {
   alignas(64) std::array<uint8_t, kFrameRingBytes> data;
 };
 
-// Sending end. A frame becomes visible whole, with one release store, so a
-// sender may die at any point.
+// Sending end. Frames become visible whole, with one release store, so a sender
+// may die at any point.
 class FrameRingProducer {
  public:
   enum class Outcome : uint8_t { kSent, kFull, kCorrupt };
@@ -40,8 +40,13 @@ class FrameRingProducer {
   FrameRingProducer(FrameRingMemory* memory, uint32_t epoch,
                     Stores stores = Stores::kCached);
 
-  // `kCorrupt`: the consumer's place makes no sense; it may mend that.
+  // `kCorrupt`: the consumer's place makes no sense; it may fix that. A
+  // streamed frame becomes visible with `Publish`, with the next that is not
+  // streamed, or with `kFull`.
   Outcome Push(std::span<const uint8_t> frame, frame::FrameMarks marks = {});
+  // Makes visible what was pushed. Once for a burst: it waits for the streamed
+  // frames to be in memory.
+  void Publish();
   // What the consumer has taken; tells a slow one from a stopped one.
   uint64_t consumed() const {
     return memory_->head.load(std::memory_order_acquire);
@@ -57,9 +62,11 @@ class FrameRingProducer {
   // Bytes that are free, at least `need` if the consumer has left that many;
   // empty if its place makes no sense.
   std::optional<uint64_t> Free(uint64_t need);
+  void ReleaseTail();
 
   FrameRingMemory* memory_;
   const bool streams_;
+  bool streamed_ = false;  // Frames that were streamed wait for `Publish`.
   uint64_t tail_;
   // As last seen: the consumer's cache line is fetched when it has to be.
   uint64_t head_;
@@ -93,10 +100,13 @@ class FrameRingConsumer {
 
  private:
   Outcome Read(frame::Frame* frame, frame::FrameMarks* marks);
+  // Starts to fetch what follows `position`, up to `end`, from memory.
+  void FetchAhead(uint64_t position, uint64_t end);
   void Advance(uint64_t head);
 
   FrameRingMemory* memory_;
   uint64_t head_;
+  uint64_t fetched_;  // The end of what was fetched.
   bool corrupt_ = false;
   uint32_t mended_epoch_ = 0;  // Of the producer last given a new start.
 };

@@ -674,6 +674,7 @@ void SharedWire::NoteNews(uint32_t index) {
 }
 
 void SharedWire::AnnounceNews(uint32_t index) {
+  peers_[index]->producer->Publish();
   WirePort& port = (*segment_)->ports[index];
   const uint32_t word = index_ / kWordBits;
   port.news[word].fetch_or(uint64_t{1} << (index_ % kWordBits));

@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "hw/sim/base/random.h"
+#include "hw/sim/base/stream_lines.h"
 
 namespace heddle::sim::wire {
 namespace {
@@ -40,6 +41,7 @@ TEST_P(FrameRingStoresTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
           Numbered(14 + random.Below(9203), static_cast<uint8_t>(number));
       const Sent outcome = producer.Push(frame);
       ASSERT_NE(outcome, Sent::kCorrupt);
+      producer.Publish();
       if (outcome == Sent::kSent) {
         expected.push_back(frame);
         ++number;
@@ -69,6 +71,61 @@ INSTANTIATE_TEST_SUITE_P(Stores, FrameRingStoresTest,
                                       ? "Cached"
                                       : "Streamed";
                          });
+
+class FrameRingStreamedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!base::kStreams) {
+      GTEST_SKIP() << "nothing is streamed on this architecture";
+    }
+  }
+  bool Pop(size_t bytes, uint8_t number) {
+    frame::Frame frame;
+    return consumer_.Pop(&frame) == Got::kFrame &&
+           frame == Numbered(bytes, number);
+  }
+  bool IsEmpty() {
+    frame::Frame frame;
+    return consumer_.Pop(&frame) == Got::kEmpty;
+  }
+
+  static constexpr size_t kLong = 4200;
+  const std::unique_ptr<FrameRingMemory> memory_ =
+      std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer_{memory_.get(), 1,
+                              FrameRingProducer::Stores::kStreamed};
+  FrameRingConsumer consumer_{memory_.get()};
+};
+
+TEST_F(FrameRingStreamedTest, LongFramesWaitForPublish) {
+  ASSERT_EQ(producer_.Push(Numbered(kLong, 1)), Sent::kSent);
+  ASSERT_EQ(producer_.Push(Numbered(kLong, 2)), Sent::kSent);
+  EXPECT_TRUE(IsEmpty());
+  producer_.Publish();
+  EXPECT_TRUE(Pop(kLong, 1));
+  EXPECT_TRUE(Pop(kLong, 2));
+  producer_.Publish();
+  EXPECT_TRUE(IsEmpty());
+}
+
+TEST_F(FrameRingStreamedTest, AShortFramePublishesThoseAheadOfIt) {
+  ASSERT_EQ(producer_.Push(Numbered(kLong, 1)), Sent::kSent);
+  ASSERT_EQ(producer_.Push(Numbered(100, 2)), Sent::kSent);
+  EXPECT_TRUE(Pop(kLong, 1));
+  EXPECT_TRUE(Pop(100, 2));
+}
+
+TEST_F(FrameRingStreamedTest, AFullRingIsPublished) {
+  uint8_t sent = 0;
+  while (producer_.Push(Numbered(kLong, sent)) == Sent::kSent) {
+    ++sent;
+  }
+  ASSERT_GT(sent, 50);
+  for (uint8_t number = 0; number < sent; ++number) {
+    ASSERT_TRUE(Pop(kLong, number)) << int{number};
+  }
+  EXPECT_TRUE(IsEmpty());
+}
 
 TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
   auto memory = std::make_unique<FrameRingMemory>();

@@ -520,6 +520,42 @@ TEST_F(SharedWireTest, GatheredNewsComeWithEachEighthFrameAndAtTheEnd) {
   EXPECT_FALSE(b->HasNews()) << "there are none";
 }
 
+TEST_F(SharedWireTest, LongFramesReachAnotherProcess) {
+  constexpr size_t kExtraBytes = 5000;
+  constexpr uint32_t kFrames = 100;
+  const WirePtr b = Attach(kIpB);
+  const uint16_t pdcid = Pdcid(*b);
+  for (const bool gathers : {false, true}) {
+    SCOPED_TRACE(gathers ? "gathers news" : "does not gather news");
+    base::ChildProcess child([&](const base::ChildProcess::Signal& signal) {
+      SharedWireOptions options = Options(kIpA);
+      options.gathers_news = gathers;
+      std::string message;
+      const auto a = SharedWire::Attach(options, &message);
+      bool sent = a.ok();
+      for (uint32_t i = 0; sent && i < kFrames; ++i) {
+        const frame::Frame frame = frame::MakeAck(kIpB, pdcid, i, kExtraBytes);
+        auto outcome = SharedWire::SendOutcome::kBlocked;
+        while (outcome == SharedWire::SendOutcome::kBlocked) {
+          outcome = a.value()->Send(frame);
+        }
+        sent = outcome == SharedWire::SendOutcome::kSent;
+      }
+      if (sent) {
+        a.value()->FlushNews();
+        signal();
+        pause();  // All is received while the sender lives.
+      }
+    });
+    for (uint32_t i = 0; i < kFrames; ++i) {
+      frame::Frame frame;
+      ASSERT_TRUE(ReceiveSoon(*b, &frame)) << i;
+      ASSERT_EQ(frame, frame::MakeAck(kIpB, pdcid, i, kExtraBytes));
+    }
+    EXPECT_TRUE(child.Wait());
+  }
+}
+
 TEST_F(SharedWireTest, ASleeperWakesAtTheEndOfABurstThatItLearnedOf) {
   SharedWireOptions options = Options(kIpA);
   options.gathers_news = true;
