@@ -107,8 +107,11 @@ class ReceiveQueue {
   bool Expects(const Envelope& envelope) const noexcept {
     return posted_.Find(envelope) != kNone;
   }
-  // Takes out a message that will not be whole, claimed or not.
-  void Drop(uint32_t handle) noexcept { (void)unexpected_.Remove(handle); }
+  // Takes out a message that will not be whole. False: it is claimed, and stays
+  // for its claim, which fails.
+  [[nodiscard]] bool Drop(uint32_t handle) noexcept {
+    return !unexpected_.claimed(handle) && unexpected_.Remove(handle);
+  }
 
   enum class FinishStatus : uint8_t {
     kHeld,       // The buffer takes more messages or waits for others.

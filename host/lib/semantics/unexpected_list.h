@@ -38,6 +38,9 @@ class UnexpectedList {
   // Hides the message from `Find` and keeps its place for whoever has this
   // context (FI_PEEK with FI_CLAIM). False when it is claimed or nobody's.
   bool Claim(uint32_t handle, uint64_t context) noexcept;
+  bool claimed(uint32_t handle) const noexcept {
+    return nodes_[handle].state == State::kClaimed;
+  }
   // Message claimed first under this context, or kNone.
   uint32_t FindClaimed(uint64_t context) const noexcept;
 

@@ -440,9 +440,7 @@ void MatchContexts::End(uint32_t context, const Landing& landing,
       keep.outcome = outcome;
       if (outcome.status != Status::kOk &&
           outcome.status != Status::kLocalAccess) {
-        // It never becomes whole.
-        match.queue.Drop(keep.handle);
-        Discard(match, landing.kept);
+        FailKept(match, landing.kept);
       }
       break;
     }
@@ -491,6 +489,12 @@ void MatchContexts::Discard(Context& match, uint32_t kept) {
     Request(keep.deferred);
   }
   match.free.Push(match.kept, kept);
+}
+
+void MatchContexts::FailKept(Context& match, uint32_t kept) {
+  if (match.queue.Drop(match.kept[kept].handle)) {
+    Discard(match, kept);
+  }
 }
 
 void MatchContexts::Copy(Context& match, const Landing& landing, uint64_t area,

@@ -193,6 +193,9 @@ class MatchContexts : public ReadySink {
   void Deliver(uint32_t context, const semantics::Delivery& delivery,
                CqTicket ticket);
   void Discard(Context& match, uint32_t kept);
+  // A kept message will not be whole: only the receive that claimed it takes
+  // it, and completes with its outcome.
+  void FailKept(Context& match, uint32_t kept);
   // Copies what the area has of a message to its receive.
   void Copy(Context& match, const Landing& landing, uint64_t area,
             semantics::Outcome* outcome);

@@ -9,6 +9,16 @@ using contract::Statistic;
 using contract::Status;
 using semantics::kNone;
 
+namespace {
+
+// A message ends so when its initiator does not send it.
+semantics::Outcome Unfinished(uint32_t message_length) {
+  return {Status::kInitiatorError,
+          static_cast<uint16_t>(ReturnCode::kInitiatorErr), 0, message_length};
+}
+
+}  // namespace
+
 uint32_t MatchContexts::Defer(uint32_t context, const Message& message) {
   const uint32_t index = free_deferred_.Pop(deferred_);
   if (index == kNone) {
@@ -116,9 +126,7 @@ void MatchContexts::Fail(uint32_t deferred) {
         {.kind = Landing::Kind::kReceive,
          .delivery = one.delivery,
          .ticket = one.ticket},
-        one.names,
-        {Status::kInitiatorError,
-         static_cast<uint16_t>(ReturnCode::kInitiatorErr), 0, one.length});
+        one.names, Unfinished(one.length));
   }
 }
 
@@ -138,8 +146,9 @@ void MatchContexts::OnSenderLost(const wire::FabricAddress& source,
         continue;
       }
       Context& match = *Find(one.context);
-      match.queue.Drop(match.kept[one.kept].handle);
-      match.free.Push(match.kept, one.kept);
+      match.kept[one.kept].deferred = kNone;
+      match.kept[one.kept].outcome = Unfinished(one.length);
+      FailKept(match, one.kept);
       FreeDeferred(i);
     }
   }

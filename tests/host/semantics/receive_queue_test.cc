@@ -188,6 +188,21 @@ TEST(ReceiveQueue, ClaimedMessageIsReceivedByItsContextOnly) {
   EXPECT_EQ(queue.Finish(claimed.delivery.receive), FinishStatus::kReleased);
 }
 
+TEST(ReceiveQueue, DropLeavesAMessageToItsClaim) {
+  ReceiveQueue queue(kLimits, 1);
+  const uint32_t dropped = queue.Keep(Message(5, 7));
+  EXPECT_TRUE(queue.Drop(dropped));
+  EXPECT_EQ(queue.unexpected(), 0U);
+  const uint32_t claimed = queue.Keep(Message(5, 8));
+  const MatchRule rule = {5, 0, true, {}};
+  ASSERT_TRUE(queue.Peek(rule, PeekAction::kClaim, 99).has_value());
+  EXPECT_FALSE(queue.Drop(claimed));
+  const auto taken = queue.ReceiveClaimed(Plain(0, 99));
+  ASSERT_EQ(taken.status, PostStatus::kMatched);
+  EXPECT_EQ(taken.delivery.message, 8U);
+  EXPECT_EQ(queue.unexpected(), 0U);
+}
+
 TEST(ReceiveQueue, DiscardTakesTheMessageOut) {
   ReceiveQueue queue(kLimits, 1);
   const MatchRule rule = {5, 0, true, {}};

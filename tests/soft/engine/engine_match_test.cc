@@ -701,11 +701,41 @@ TEST_P(EngineMatchTest, ASenderThatDiesLeavesNoPartOfAMessage) {
   MatchDesc receive = MatchRing::Receive(buffer_, kBytes, 0);
   receive.opcode = MatchOp::kReceiveClaimed;
   ring_.Post(receive, 0xc);
-  EXPECT_EQ(One().status, Status::kNoMessage);
+  rx = One();
+  EXPECT_EQ(rx.op_context, 0xcu);
+  EXPECT_EQ(rx.status, Status::kInitiatorError);
+  EXPECT_EQ(rx.length, 0u);
+  EXPECT_EQ(buffer_[0], 0);
+  ring_.Post(receive, 0xc);
+  EXPECT_EQ(One().status, Status::kNoMessage) << "it was claimed once";
   ring_.Post(MatchRing::Op(MatchOp::kDiscard, 0, kAll), 1);
   EXPECT_EQ(One().message_length, 100u);
   ring_.Post(MatchRing::Op(MatchOp::kPeek, 0, kAll), 1);
   EXPECT_EQ(One().status, Status::kNoMessage);
+}
+
+TEST_P(EngineMatchTest, AClaimedPartOfAMessageGivesItsRoomBack) {
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t before = b_.engine().statistic(Statistic::kRxUnexpected);
+    a_.Post(TaggedSend(1, data_, 20000, 1));
+    a_.engine().Progress(1);
+    while (b_.engine().statistic(Statistic::kRxUnexpected) == before) {
+      ASSERT_TRUE(fabric_.Step()) << i;
+    }
+    ring_.Post(MatchRing::Op(MatchOp::kClaim, 1), 0xc);
+    ASSERT_EQ(One().status, Status::kOk) << i;
+    fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+    ASSERT_TRUE(a_.Poll(0).has_value());
+    if (i % 2 == 0) {
+      ring_.Post(MatchRing::Op(MatchOp::kDiscardClaimed, 0), 0xc);
+      EXPECT_EQ(One().status, Status::kOk);
+    } else {
+      MatchDesc receive = MatchRing::Receive(buffer_, kBytes, 0);
+      receive.opcode = MatchOp::kReceiveClaimed;
+      ring_.Post(receive, 0xc);
+      EXPECT_EQ(One().status, Status::kInitiatorError);
+    }
+  }
 }
 
 TEST_P(EngineMatchTest, ASenderThatCannotReadLeavesNoMessage) {
