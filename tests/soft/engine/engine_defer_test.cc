@@ -446,7 +446,7 @@ TEST_P(EngineDeferTest, AFunctionWithoutReceiveContextRestartsItsMessages) {
   EXPECT_FALSE(a.engine().Listens(ses));
 }
 
-TEST_P(EngineDeferTest, ASenderThatDiesLeavesNoMessage) {
+TEST_P(EngineDeferTest, ASenderThatDiesFailsClaimsAndLeavesNoMessage) {
   Send(1, 20000);
   Send(2, 20000);
   ring_.Post(MatchRing::Op(MatchOp::kClaim, 2), 2);

@@ -674,7 +674,7 @@ TEST_P(EngineMatchTest, ACancellationWaitsForRoomInItsQueue) {
   EXPECT_FALSE(d.Poll(1).has_value());
 }
 
-TEST_P(EngineMatchTest, ASenderThatDiesLeavesNoPartOfAMessage) {
+TEST_P(EngineMatchTest, ASenderThatDiesFailsClaimsAndLeavesNoPartOfAMessage) {
   Send(1, 100);  // Whole: it stays.
   ASSERT_TRUE(a_.Poll(0).has_value());
   const auto begin = [&](uint64_t tag) {
